@@ -1,0 +1,23 @@
+#include "api/hardware.h"
+#include "api/model.h"
+#include "api/network.h"
+#include "api/optimizer.h"
+#include "api/schedule.h"
+#include "api/strategy.h"
+
+namespace shardlab {
+
+Model::~Model() = default;
+Hardware::~Hardware() = default;
+Network::~Network() = default;
+Optimizer::~Optimizer() = default;
+Schedule::~Schedule() = default;
+Strategy::~Strategy() = default;
+
+int Schedule::StageOf(const ScheduleShape& shape, int rank, int chunk) const {
+  return chunk * shape.ranks + rank;
+}
+
+double Schedule::EqualSlots(const ScheduleShape&) const { return -1; }
+
+}  // namespace shardlab

@@ -1,0 +1,86 @@
+#pragma once
+// How a Model writes its rows: dimensions with one-letter names, tensors, and ops in einsum notation.
+//
+//   ProgramBuilder p;
+//   p.Dimension('h', "hidden", 8192);  p.Batch('b');  p.Sequence('s', 4096);
+//   p.BeginClass("layer", StagePosition::kLayer, 80);
+//   TensorId x = p.Input("x", "bsh");
+//   TensorId w = p.Parameter("mlp.up", "hf");
+//   TensorId u = p.Product("up", {x, "bsh"}, {w, "hf"}, "bsf");
+//   p.Output(y);  p.EndClass();
+//
+// A letter stands for its dimension; Alias('t', 's') gives a second factor of the same dimension (keys of
+// attention). Letters and ranks are checked when the program is taken: a model's mistake is a Status.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/export.h"
+#include "domain/program.h"
+
+namespace shardlab {
+
+struct Arg {
+  TensorId tensor;
+  std::string labels;
+};
+
+class SHARDLAB_EXPORT ProgramBuilder final {
+ public:
+  void Dimension(char letter, std::string name, double size);
+  void Batch(char letter);                        // "batch"
+  void Sequence(char letter, double size);        // "sequence"
+  void Alias(char letter, char dimension);
+
+  void BeginClass(std::string name, StagePosition position, int repeat = 1, bool block = false);
+  void EndClass();
+  TensorId Input(std::string name, std::string_view dims);  // the stream that enters the class
+  void Output(TensorId stream);                             // the stream that leaves it
+
+  TensorId Parameter(std::string name, std::string_view dims, double scale = 1);
+  TensorId Data(std::string name, std::string_view dims);  // an input of the batch: tokens, targets
+
+  // The ops; each returns its output. `role` is that of the output.
+  TensorId Product(std::string name, Arg a, Arg b, std::string_view out, TensorRole role = TensorRole::kActivation);
+  TensorId Lookup(std::string name, Arg one_hot, Arg table, std::string_view out, TensorRole role);
+  TensorId Attention(std::string name, Arg q, Arg k, Arg v, std::string_view out);
+  TensorId Norm(std::string name, Arg x, Arg weight, std::string_view over);
+  TensorId Add(std::string name, Arg a, Arg b);
+  TensorId GatedSilu(std::string name, Arg gate, Arg up, TensorRole role = TensorRole::kActivation);
+  TensorId MaxReduce(std::string name, Arg a, std::string_view out);
+  TensorId SumExp(std::string name, Arg a, Arg max, std::string_view out);
+  TensorId LogLoss(std::string name, Arg sum, Arg max, Arg picked);
+  TensorId TopK(std::string name, Arg a, std::string_view over, int k);
+  // `scale` of the output: its density, top-k / experts.
+  TensorId Dispatch(std::string name, Arg tokens, Arg routes, std::string_view out, double density);
+  TensorId Lump(std::string name, Arg x, Arg weight, std::string_view out, TensorRole role = TensorRole::kStream);
+  // FLOPs of the forward pass = flops x product of the named dimensions.
+  void Work(std::string name, std::string_view dims, double flops);
+
+  // A tensor that the last op writes for its backward pass alone.
+  TensorId Stash(std::string name, std::string_view dims, TensorRole role, DtypeSlot dtype, double scale = 1);
+  void Scale(TensorId tensor, double scale);
+  void SetDtype(TensorId tensor, DtypeSlot dtype);
+
+  ModelFacts& facts() { return program_.facts; }
+  // The program, checked: letters known, ranks agree, classes closed, one stream in and out.
+  absl::StatusOr<Program> Take();
+
+ private:
+  std::uint8_t FactorOf(Op& op, char letter);
+  std::vector<DimensionId> Dims(std::string_view letters);
+  Operand MakeOperand(Op& op, const Arg& arg);
+  TensorId NewTensor(std::string name, std::string_view dims, TensorRole role, DtypeSlot dtype);
+  TensorId Finish(Op op, std::string_view out, TensorRole role, DtypeSlot dtype);
+  void Fail(std::string why);
+  DimensionId DimOf(char letter);
+
+  Program program_;
+  std::vector<std::pair<char, char>> aliases_;
+  bool in_class_ = false;
+  std::string failure_;
+};
+
+}  // namespace shardlab

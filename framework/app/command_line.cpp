@@ -1,0 +1,77 @@
+#include "app/command_line.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "base/text.h"
+#include "io/plugin_directories.h"
+
+namespace shardlab {
+
+namespace po = boost::program_options;
+
+CommandLine::CommandLine(std::string usage, std::string about, Streams streams)
+    : usage_(std::move(usage)), about_(std::move(about)), streams_(streams), options_("options") {
+  options_.add_options()("help,h", "this text")("format", po::value<std::string>(&format_)->default_value("text"),
+                                                "text or json (plan: also csv)")(
+      "plugins", po::value<std::vector<std::string>>(&plugin_directories_)->composing(),
+      "a directory to look for plugins in, before all others; repeatable");
+}
+
+bool CommandLine::Parse(const std::vector<std::string>& args, std::size_t least, std::size_t most) {
+  po::options_description all;
+  all.add(options_);
+  all.add_options()("positional", po::value<std::vector<std::string>>(&positional_));
+  po::positional_options_description positional;
+  positional.add("positional", -1);
+  try {
+    const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    po::store(po::command_line_parser(args).options(all).positional(positional).style(style).run(), values_);
+    po::notify(values_);
+  } catch (const po::error& e) {
+    status_ = Fail(e.what(), absl::StrCat("see shardlab ", usage_.substr(0, usage_.find(' ')), " --help"));
+    return false;
+  }
+  if (values_.count("help") != 0) {
+    streams_.out << "usage: shardlab " << usage_ << "\n\n" << about_ << "\n\n" << options_;
+    status_ = kDone;
+    return false;
+  }
+  if (format_ != "text" && format_ != "json" && format_ != "csv") {
+    status_ = Fail(absl::StrCat("there is no format \"", format_, "\""), "formats: text, json, csv");
+    return false;
+  }
+  if (positional_.size() < least || positional_.size() > most) {
+    status_ = Fail(positional_.size() < least ? "an argument is missing" : absl::StrCat("one argument too many: \"", positional_[most], "\""),
+                   absl::StrCat("usage: shardlab ", usage_));
+    return false;
+  }
+  return true;
+}
+
+std::vector<std::string> CommandLine::directories() const {
+  return PluginDirectories(plugin_directories_, streams_.terminal.program.c_str());
+}
+
+PluginRegistry CommandLine::LoadPlugins() { return PluginRegistry::Load(directories(), plugin_diagnostics_); }
+
+void CommandLine::Tell(const Diagnostics& diagnostics, const Sources& sources) {
+  Diagnostics all = diagnostics;
+  all.Append(plugin_diagnostics_);
+  all.Sort();
+  Sources with = sources;
+  LoadSources(all, &with);
+  streams_.err << RenderDiagnostics(all, with, streams_.terminal.color_err);
+  if (json() && all.HasErrors()) streams_.out << DiagnosticsToJson(all).dump(2) << "\n";
+}
+
+int CommandLine::Fail(const std::string& message, const std::string& hint) {
+  Diagnostics diagnostics;
+  diagnostics.Error("command.line", {}, message, hint);
+  streams_.err << RenderDiagnostics(diagnostics, {}, streams_.terminal.color_err);
+  if (json()) streams_.out << DiagnosticsToJson(diagnostics).dump(2) << "\n";
+  return kWrongInput;
+}
+
+}  // namespace shardlab

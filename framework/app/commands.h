@@ -1,0 +1,27 @@
+#pragma once
+// The command line as a function: arguments in, text on two streams, the exit status out. Nothing here exits or
+// reads globals, so that tests run commands in-process.
+//
+//   std::ostringstream out, err;
+//   int status = RunShardlab({"plan", "70b.toml", "--format", "json"}, out, err);
+//
+// Exit status: 0 done; 2 the user's input is wrong; 3 --require-fit and no plan fits; 4 an [expect] does not hold;
+// 1 anything else.
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace shardlab {
+
+// What the process knows of its terminal; a test leaves the defaults.
+struct Terminal {
+  int width = 100;
+  bool color_out = false, color_err = false;
+  std::string program = "shardlab";  // argv[0], to find plugins beside it
+};
+
+int RunShardlab(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int RunShardlab(const std::vector<std::string>& args, std::ostream& out, std::ostream& err, const Terminal& terminal);
+
+}  // namespace shardlab

@@ -1,0 +1,122 @@
+#include "app/plan_command.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/text.h"
+#include "io/expectations.h"
+#include "io/plan_document.h"
+#include "io/plan_text.h"
+#include "io/suggest.h"
+
+namespace shardlab {
+namespace {
+
+namespace po = boost::program_options;
+
+// One row of scalars: name of each path, then its value.
+void PrintCsv(const nlohmann::ordered_json& document, std::ostream& out) {
+  std::string header, row;
+  const auto quote = [](std::string text) {
+    if (text.find_first_of(",\"\n") == std::string::npos) return text;
+    std::string quoted = "\"";
+    for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+    return quoted + "\"";
+  };
+  const std::function<void(const nlohmann::ordered_json&, const std::string&)> walk = [&](const auto& json, const std::string& path) {
+    if (json.is_object()) {
+      for (const auto& [key, value] : json.items()) walk(value, path.empty() ? key : absl::StrCat(path, ".", key));
+    } else if (!json.is_array()) {
+      absl::StrAppend(&header, header.empty() ? "" : ",", path);
+      absl::StrAppend(&row, row.empty() ? "" : ",", quote(json.is_string() ? json.template get<std::string>() : json.dump()));
+    }
+  };
+  for (const char* part : {"scenario", "accounting", "model", "hardware", "plan", "memory", "time", "throughput"}) walk(document[part], part);
+  out << header << "\n" << row << "\n";
+}
+
+struct Planned {
+  Scenario scenario;
+  Diagnostics diagnostics;
+  Sources sources;
+  PlannedScenario planned;
+};
+
+Planned ReadAndPlan(const PluginRegistry& registry, const std::string& file, const std::vector<std::string>& sets) {
+  Planned p;
+  p.scenario = ReadScenario(file, sets, p.diagnostics);
+  p.sources[p.scenario.file] = p.scenario.text;
+  if (!p.diagnostics.HasErrors()) p.planned = PlanScenario(registry, p.scenario, &p.diagnostics);
+  return p;
+}
+
+}  // namespace
+
+int PlanCommand(const std::vector<std::string>& args, Streams streams) {
+  CommandLine line("plan FILE [--set KEY=VALUE]... [--require-fit]",
+                   "Plans a scenario: memory of each pipeline rank, step time, traffic, verdict.", streams);
+  std::vector<std::string> sets;
+  line.options().add_options()("set", po::value(&sets)->composing(), "a key of the file with another value; repeatable")(
+      "require-fit", "exit with status 3 when the plan does not fit");
+  if (!line.Parse(args, 1, 1)) return line.status();
+
+  const PluginRegistry registry = line.LoadPlugins();
+  Planned p = ReadAndPlan(registry, line.positional()[0], sets);
+  if (p.planned.composed.composition == nullptr) {
+    line.Tell(p.diagnostics, p.sources);
+    return kWrongInput;
+  }
+  const nlohmann::ordered_json document = PlanDocument(p.planned, p.diagnostics);
+  Diagnostics misses;
+  if (sets.empty()) CheckExpectations(p.planned.composed.expect, document, &misses);
+  if (line.json()) {
+    nlohmann::ordered_json told = document;
+    for (const Diagnostic& miss : misses.all()) told["diagnostics"].push_back(DiagnosticToJson(miss));
+    streams.out << told.dump(2) << "\n";
+  } else if (line.format() == "csv") {
+    PrintCsv(document, streams.out);
+  } else {
+    streams.out << PlanText(p.planned, document, Suggest(registry, p.scenario, sets, p.planned), line.style());
+  }
+  // The document is out; what is left to say goes to standard error alone.
+  Diagnostics all = p.diagnostics;
+  all.Append(misses);
+  all.Sort();
+  streams.err << RenderDiagnostics(all, p.sources, streams.terminal.color_err);
+  if (!misses.empty()) return kExpectationMissed;
+  if (line.values().count("require-fit") != 0 && !p.planned.explanation.evaluation.fits) return kNoFit;
+  return kDone;
+}
+
+int ExplainCommand(const std::vector<std::string>& args, Streams streams) {
+  CommandLine line("explain FILE [ACCOUNT] [--set KEY=VALUE]...",
+                   absl::StrCat("Where a number comes from: signed rows with formula, values and source.\nAccounts: ",
+                                Enumerate(ExplainableAccounts()), "; all without one."),
+                   streams);
+  std::vector<std::string> sets;
+  line.options().add_options()("set", po::value(&sets)->composing(), "a key of the file with another value; repeatable");
+  if (!line.Parse(args, 1, 2)) return line.status();
+  std::string account = line.positional().size() > 1 ? line.positional()[1] : "";
+  if (const std::size_t tail = account.rfind("_bytes"); tail != std::string::npos) account.resize(tail);
+  const std::vector<std::string> known = ExplainableAccounts();
+  if (!account.empty() && std::find(known.begin(), known.end(), account) == known.end()) {
+    const std::string near = Nearest(account, known);
+    return line.Fail(absl::StrCat("there is no account \"", account, "\""),
+                     absl::StrCat(near.empty() ? "" : absl::StrCat("did you mean \"", near, "\"? "), "accounts: ", Enumerate(known)));
+  }
+  const PluginRegistry registry = line.LoadPlugins();
+  const Planned p = ReadAndPlan(registry, line.positional()[0], sets);
+  if (p.planned.composed.composition == nullptr) {
+    line.Tell(p.diagnostics, p.sources);
+    return kWrongInput;
+  }
+  if (line.json()) {
+    streams.out << ExplainDocument(p.planned, account).dump(2) << "\n";
+  } else {
+    streams.out << ExplainText(p.planned, account, line.style());
+  }
+  streams.err << RenderDiagnostics(p.diagnostics, p.sources, streams.terminal.color_err);
+  return kDone;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,46 @@
+#pragma once
+// A composition: the program after the strategies have edited it, with the mesh, the machine, the network and the
+// schedule; immutable. Plans (integers) are evaluated against it by the million.
+//
+//   Composition composition = ...;                       // io/compose_scenario.h makes one from a file
+//   Workspace workspace(composition);
+//   Evaluation e = Evaluate(composition, composition.plan, order, workspace);
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/hardware.h"
+#include "api/network.h"
+#include "api/optimizer.h"
+#include "api/schedule.h"
+#include "core/edits.h"
+#include "core/form.h"
+#include "domain/plan.h"
+
+namespace shardlab {
+
+struct Training {
+  double sequence_length = 0;
+  int global_batch_size = 0;  // sequences
+};
+
+struct Composition {
+  Edited edited;
+  Form form;
+  AccountingRules rules;
+  Precision precision;
+  Training training;
+  std::shared_ptr<const Hardware> hardware;
+  std::shared_ptr<const Network> network;
+  std::shared_ptr<const Schedule> schedule;  // null when the scenario has one pipeline rank and names none
+  std::shared_ptr<const Optimizer> optimizer;
+  std::vector<OptimizerState> states;
+  std::string schedule_name, network_name, optimizer_name;
+  bool exposed_transfers = false;  // pipeline sends take time
+  std::vector<std::vector<int>> splits;  // [plan.split]: layers of each stage
+  Plan plan;                             // the scenario's own
+};
+
+}  // namespace shardlab

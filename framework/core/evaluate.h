@@ -1,0 +1,92 @@
+#pragma once
+// Evaluate: one plan in tenths of a microsecond. Arithmetic on flat rows: no allocation, no strings. Explain shows
+// the same rows with their names; Simulate reaches the same answer another way.
+//
+//   Workspace workspace(composition);           // once per thread
+//   Evaluation e = Evaluate(composition, plan, order, workspace);
+//   if (e.fits) use(e.step);
+
+#include <array>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/composition.h"
+#include "core/order.h"
+#include "core/span.h"
+
+namespace shardlab {
+
+// Per layer class: what one layer costs on one rank.
+struct ClassCosts {
+  std::array<double, kAccounts> bytes{};  // parameters, gradients, optimizer; gathered
+  double kept = 0, boundary = 0, replayed = 0, replayed_inner = 0;  // activations of a micro-batch
+  double forward = 0, input_gradient = 0, weight_gradient = 0, replay = 0;  // seconds
+  // Seconds of collectives per micro-batch that block, by role, in the forward and in the backward pass.
+  std::array<double, kAxisRoles> blocking_forward{}, blocking_backward{};
+  std::array<double, kAxisRoles> hidden{};  // and those that never show
+  double gather_forward = 0, gather_backward = 0, scatter = 0;  // prefetched and trailing
+  // Once a step: blocking, hidden behind the last backward as far as it reaches, not counted.
+  std::array<double, kAxisRoles> step_blocking{}, step_trailing{}, step_ignored{};
+};
+
+struct TimeParts {
+  double forward = 0, backward = 0, recompute = 0, optimizer = 0, bubble = 0;
+  std::array<double, kAxisRoles> exposed{}, hidden{};
+};
+
+struct RankMemory {
+  std::array<double, kAccounts> bytes{};
+  double total = 0;
+  double in_flight = 1;  // micro-batches
+};
+
+struct Evaluation {
+  double step = 0;        // seconds
+  double pipeline = 0;    // makespan of the pipeline alone
+  bool fits = false;
+  int worst_rank = 0;     // most memory
+  double peak = 0;        // bytes on it
+  double capacity = 0;
+  int time_rank = 0;      // ends last
+  TimeParts time;         // of that rank; partition the step
+  bool approximate = false;
+};
+
+// Scratch space of one thread; sized for a composition and the largest plan that it has seen.
+class Workspace {
+ public:
+  explicit Workspace(const Composition& composition);
+  // Makes room for a plan; the only call that allocates, and only when a plan is larger than all before.
+  void Reserve(const Plan& plan, const CompiledOrder* order);
+
+  SpanTable spans;
+  std::vector<double> degrees, locals, blocks;        // [Form::masks], [Form::locals], [Form::blocks]
+  std::vector<Span> span_of;                          // [Form::masks]
+  std::vector<ClassCosts> costs;                      // [class]
+  std::vector<double> stage_cost;                     // [stage x 4 + WorkKind]
+  std::vector<double> ends;                           // [event]
+  std::vector<RankMemory> memory;                     // [pipeline rank]
+  std::vector<double> finish, slot;                   // [pipeline rank]
+};
+
+// `order` of (plan.pipeline, chunks, micro_batches); may be null for one pipeline rank. Reserve must have been
+// called for the plan. `hops` false: as if messages between pipeline ranks took no time.
+Evaluation Evaluate(const Composition& composition, const Plan& plan, const CompiledOrder* order,
+                    Workspace& workspace, bool hops = true) noexcept;
+
+// Layers of class `layer_class` on stage `stage` of the plan (1 for an end on its stage, a share for kSpread).
+double LayersOn(const Composition& composition, const Plan& plan, int stage, std::size_t layer_class);
+
+// The block costs of one pipeline rank: fills degrees to costs of the workspace. Ranks differ only where groups
+// lie differently on the machine.
+void ComputeCosts(const Composition& composition, const Plan& plan, int pipeline_rank, Workspace& workspace) noexcept;
+
+// Seconds of one call of a transfer row, and its payload.
+double TransferSeconds(const Composition& composition, const TransferRow& row, const Workspace& workspace) noexcept;
+// Seconds for the stream to reach the next pipeline rank.
+double HopSeconds(const Composition& composition, const Workspace& workspace) noexcept;
+// Optimizer step of a rank that holds these bytes.
+double OptimizerSeconds(const Composition& composition, const RankMemory& memory) noexcept;
+OpShape ShapeOf(const Composition& composition, const OpRow& row, const Workspace& workspace) noexcept;
+
+}  // namespace shardlab

@@ -1,0 +1,402 @@
+#include "core/explain.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "base/text.h"
+
+namespace shardlab {
+namespace {
+
+std::size_t Size(int n) { return static_cast<std::size_t>(n); }
+
+class Explainer {
+ public:
+  Explainer(const Composition& c, const Plan& plan, const CompiledOrder* order)
+      : c_(c), program_(c.edited.program), plan_(plan), order_(order), w_(c) {
+    w_.Reserve(plan, order);
+  }
+
+  Explanation Run(int transfer_rank) {
+    const double without_hops = Evaluate(c_, plan_, order_, w_, false).step;
+    out_.evaluation = Evaluate(c_, plan_, order_, w_);
+    out_.exposed_pipeline = std::clamp(out_.evaluation.step - without_hops, 0.0, out_.evaluation.time.bubble);
+    OwnBubble();
+    RecomputeShare();
+    for (int r = 0; r < plan_.pipeline; ++r) out_.ranks.push_back(Rank(r));
+    out_.transfer_rank = transfer_rank < 0 ? out_.evaluation.worst_rank : transfer_rank;
+    ComputeCosts(c_, plan_, out_.transfer_rank, w_);
+    Transfers(out_.transfer_rank);
+    ComputeCosts(c_, plan_, out_.evaluation.time_rank, w_);
+    Times(out_.evaluation.time_rank);
+    return std::move(out_);
+  }
+
+ private:
+  std::vector<int> StagesOf(int rank) const {
+    std::vector<int> stages;
+    for (int chunk = 0; chunk < plan_.chunks; ++chunk) {
+      const std::size_t slot = Size(rank * plan_.chunks + chunk);
+      stages.push_back(order_ == nullptr ? static_cast<int>(slot) : order_->stage_of[slot]);
+    }
+    return stages;
+  }
+
+  double LayersOnRank(int rank, std::size_t layer_class) const {
+    double n = 0;
+    for (const int stage : StagesOf(rank)) n += LayersOn(c_, plan_, stage, layer_class);
+    return n;
+  }
+
+  std::string Author(std::int16_t author) const {
+    return author < 0 ? program_.facts.name : program_.authors[Size(author)];
+  }
+
+  // "hidden 8192 x ffn 28672/8": local sizes, cut by the degrees.
+  std::string SizeText(const Tensor& tensor, const Placement& at) const {
+    std::string out = tensor.scale == 1 ? "" : ShortNumber(tensor.scale);
+    for (const DimensionId dim : tensor.dims) {
+      const Dimension& row = program_.dimension(dim);
+      const int cut = plan_.Size(at.CutOf(dim));
+      // What is said of the batch is one rank's micro-batch, however many ranks share a step.
+      const bool batch = row.kind == DimensionKind::kBatch;
+      absl::StrAppend(&out, out.empty() ? "" : " x ", row.name, " ", batch ? plan_.micro_batch_size : row.size);
+      if (cut > 1 && !batch) absl::StrAppend(&out, "/", cut);
+    }
+    if (out.empty()) out = "1";
+    return out;
+  }
+
+  std::string FlatText(const Placement& at) const {
+    const int flat = plan_.Size(at.Flat());
+    return flat > 1 ? absl::StrCat(" / ", flat, " (", c_.edited.mesh.NameOf(at.Flat()), ")") : "";
+  }
+
+  std::string LayersText(double n) const {
+    return n == 1 ? "" : absl::StrCat(ShortNumber(n), " layers x ");
+  }
+
+  // --- memory -----------------------------------------------------------------------------------------------
+
+  RankExplanation Rank(int rank) {
+    RankExplanation x;
+    x.stages = StagesOf(rank);
+    x.memory = w_.memory[Size(rank)];
+    States(rank, x);
+    Activations(rank, x);
+    Machine(x);
+    return x;
+  }
+
+  void States(int rank, RankExplanation& x) {
+    const StateRow* largest = nullptr;
+    double gathered = 0;
+    std::vector<double> gathered_of(c_.form.classes.size(), 0);
+    for (const StateRow& row : c_.form.state) {
+      const double n = LayersOnRank(rank, row.layer_class);
+      if (n == 0) continue;
+      const Tensor& w = program_.tensor(row.tensor);
+      if (row.account == Account::kGathered) {
+        gathered_of[row.layer_class] += w_.blocks[row.block];
+        if (gathered_of[row.layer_class] > gathered) {
+          gathered = gathered_of[row.layer_class];
+          largest = &row;
+        }
+        continue;
+      }
+      MemoryEntry entry;
+      entry.account = row.account;
+      entry.bytes = n * w_.blocks[row.block];
+      const Placement* at = &w.home;
+      double width = BytesOf(c_.precision, DtypeSlot::kParameters);
+      if (row.account == Account::kGradients) {
+        at = &w.gradient;
+        width = BytesOf(c_.precision, DtypeSlot::kGradients);
+        entry.row = absl::StrCat(w.name, " gradients");
+        entry.source = absl::StrCat("precision ", c_.precision.recipe, ": gradients ", Name(c_.precision.gradients));
+      } else if (row.account == Account::kOptimizer) {
+        const OptimizerState& state = c_.states[Size(row.state)];
+        at = &w.state;
+        width = BytesPerElement(state.dtype) * state.per_parameter;
+        entry.row = absl::StrCat(w.name, " ", state.name);
+        entry.source = absl::StrCat(c_.optimizer_name, ": ", c_.optimizer->source());
+      } else {
+        entry.row = absl::StrCat(w.name, " weights");
+        entry.source = absl::StrCat("precision ", c_.precision.recipe, ": parameters ", Name(c_.precision.parameters));
+      }
+      const bool sharded = at->Flat() != 0 && w.state_author >= 0;
+      entry.author = sharded ? Author(w.state_author) : CutAuthor(w, *at);
+      entry.formula = absl::StrCat(LayersText(n), SizeText(w, *at), " x ", ShortNumber(width), " B", FlatText(*at));
+      x.entries.push_back(std::move(entry));
+    }
+    if (largest == nullptr || !c_.rules.count_gathered) return;
+    MemoryEntry entry;
+    entry.account = Account::kGathered;
+    entry.author = Author(program_.tensor(largest->tensor).state_author);
+    entry.row = absl::StrCat("gathered weights of ", program_.classes[largest->layer_class].name);
+    entry.formula = absl::StrCat("2 blocks x ", ShortNumber(gathered), " B");
+    entry.source = "one block in use and one gathered ahead";
+    entry.bytes = 2 * gathered;
+    x.entries.push_back(std::move(entry));
+  }
+
+  std::string CutAuthor(const Tensor& tensor, const Placement& at) const {
+    for (std::size_t a = 0; a < kMaxAtoms; ++a) {
+      if (at.at(a).cut() && plan_.atom[a] > 1 && tensor.author[a] >= 0) return Author(tensor.author[a]);
+    }
+    return Author(-1);
+  }
+
+  void Activations(int rank, RankExplanation& x) {
+    // The class whose replayed segment is the largest is the one alive beside what is kept.
+    std::size_t working = 0;
+    double most = 0;
+    for (std::size_t k = 0; k < c_.form.classes.size(); ++k) {
+      for (const int stage : x.stages) {
+        const double together = std::min(LayersOn(c_, plan_, stage, k), static_cast<double>(c_.form.classes[k].segment));
+        if (together == 0) continue;
+        const double bytes = together * w_.costs[k].replayed + (together - 1) * w_.costs[k].replayed_inner;
+        if (bytes > most) {
+          most = bytes;
+          working = k;
+        }
+      }
+    }
+    for (const SavedRow& row : c_.form.saved) {
+      const Form::ClassRow& layer = c_.form.classes[row.layer_class];
+      double times = 0, layers_now = 0;
+      std::string what;
+      for (std::size_t chunk = 0; chunk < x.stages.size(); ++chunk) {
+        const double n = LayersOn(c_, plan_, x.stages[chunk], row.layer_class);
+        const double held = order_ == nullptr ? 1 : order_->in_flight[Size(rank * plan_.chunks) + chunk];
+        if (n == 0) continue;
+        switch (row.residency) {
+          case Residency::kKept:
+            times += held * n;
+            what = absl::StrCat(ShortNumber(held), " in flight x ", LayersText(n));
+            break;
+          case Residency::kBoundary:
+            times += held * std::ceil(n / layer.segment);
+            what = absl::StrCat(ShortNumber(held), " in flight x ", ShortNumber(std::ceil(n / layer.segment)), " segments x ");
+            break;
+          case Residency::kReplayed:
+            layers_now = std::min(n, static_cast<double>(layer.segment)) - (row.of_inner_layers ? 1 : 0);
+            times = std::max(times, layers_now);
+            what = absl::StrCat("one segment replayed, ", LayersText(layers_now));
+            break;
+        }
+      }
+      if (times == 0 || (row.residency == Residency::kReplayed && row.layer_class != working)) continue;
+      const Tensor& tensor = program_.tensor(row.tensor);
+      const Saved& saved = SavedOf(row);
+      MemoryEntry entry;
+      entry.account = Account::kActivations;
+      entry.author = row.residency == Residency::kKept ? CutAuthor(tensor, saved.at) : RecomputeAuthor(row.layer_class);
+      entry.row = tensor.name;
+      entry.formula = absl::StrCat(what, SizeText(tensor, saved.at), " x ", ShortNumber(BytesOf(c_.precision, tensor.dtype)), " B");
+      entry.source = absl::StrCat("kept for the backward pass of ", program_.op(saved.reader).name);
+      entry.bytes = times * w_.blocks[row.block];
+      x.entries.push_back(std::move(entry));
+    }
+  }
+
+  const Saved& SavedOf(const SavedRow& row) const {
+    return c_.edited.derived.saved[static_cast<std::size_t>(&row - c_.form.saved.data())];
+  }
+
+  std::string RecomputeAuthor(std::size_t layer_class) const {
+    for (const Op& op : program_.ops) {
+      if (op.layer_class.index() == layer_class && op.recompute_author >= 0) return Author(op.recompute_author);
+    }
+    return Author(-1);
+  }
+
+  void Machine(RankExplanation& x) const {
+    const shardlab::Machine& machine = c_.hardware->machine();
+    const auto add = [&](Account account, const char* row, std::string formula) {
+      const double bytes = x.memory.bytes[static_cast<std::size_t>(account)];
+      if (bytes == 0) return;
+      x.entries.push_back({account, machine.name, row, std::move(formula), "the machine's constants; see provenance", bytes});
+    };
+    add(Account::kFragmentation, "reserved and not used",
+        absl::StrCat(ShortNumber(machine.fragmentation), " x allocated bytes"));
+    add(Account::kOutsideAllocator, "context and communication libraries",
+        absl::StrCat(ShortNumber(machine.outside_allocator.value()), " B"));
+  }
+
+  // --- communication ----------------------------------------------------------------------------------------
+
+  void Transfers(int rank) {
+    double hideable = 0;
+    std::vector<bool> hides;
+    for (const TransferRow& row : c_.form.transfers) {
+      if (w_.degrees[row.mask] <= 1) continue;
+      const double layers = row.per_layer ? LayersOnRank(rank, row.layer_class) : 1;
+      if (layers == 0) continue;
+      TransferEntry entry = Transfer(row, layers);
+      const bool overlapped = row.hide == HideBehind::kPrefetch || row.hide == HideBehind::kLastBackward;
+      if (row.hide == HideBehind::kIgnored || overlapped) entry.exposed_seconds = 0;
+      if (row.hide == HideBehind::kShare) entry.exposed_seconds = (1 - row.share) * entry.seconds;
+      if (overlapped) hideable += entry.seconds;
+      hides.push_back(overlapped);
+      out_.transfers.push_back(std::move(entry));
+    }
+    // What overlaps is known in sum; each takes its share of it.
+    if (hideable > 0) {
+      double blocking = 0, exposed = 0;
+      for (std::size_t i = 0; i < out_.transfers.size(); ++i) {
+        if (!hides[i]) blocking += out_.transfers[i].exposed_seconds;
+      }
+      for (const double s : out_.evaluation.time.exposed) exposed += s;
+      const double share = std::clamp((exposed - blocking) / hideable, 0.0, 1.0);
+      for (std::size_t i = 0; i < out_.transfers.size(); ++i) {
+        if (hides[i]) out_.transfers[i].exposed_seconds = share * out_.transfers[i].seconds;
+      }
+    }
+    PipelineTransfers(rank);
+  }
+
+  // Atoms of size one change no group: with them an axis is named as a whole.
+  std::string AxisName(AtomMask mask) const {
+    AtomMask with = mask;
+    for (const Axis& axis : c_.edited.mesh.axes()) {
+      if ((axis.atoms & mask) != 0 && plan_.Size(axis.atoms) == plan_.Size(axis.atoms & mask)) with |= axis.atoms;
+    }
+    return c_.edited.mesh.NameOf(with);
+  }
+
+  TransferEntry Transfer(const TransferRow& row, double layers) const {
+    TransferEntry entry;
+    const AtomMask mask = c_.form.masks[row.mask];
+    entry.axis = AxisName(mask);
+    entry.role = row.role;
+    entry.collective = Name(row.collective);
+    entry.phase = Name(row.phase);
+    entry.count = layers * (row.when == When::kMicroBatch ? plan_.micro_batches : 1);
+    entry.span = w_.span_of[row.mask];
+    entry.group_size = entry.span.size;
+    const TransferShape shape{row.collective, Bytes(w_.blocks[row.block])};
+    entry.bytes_per_call = SentShare(row.collective, entry.group_size) * w_.blocks[row.block];
+    entry.bytes = entry.count * entry.bytes_per_call;
+    entry.tier = c_.hardware->machine().tiers[Size(entry.span.outermost)].name;
+    entry.algorithm = c_.network->Algorithm(shape, entry.span);
+    entry.seconds = entry.exposed_seconds = entry.count * TransferSeconds(c_, row, w_);
+    if (row.step >= 0) {
+      const Step& step = c_.edited.derived.steps[Size(row.step)];
+      entry.tensor = program_.tensor(step.source.tensor).name;
+      if (step.source.gradient) entry.tensor += " gradient";
+      entry.author = Author(step.author);
+      entry.realised = step.realised;
+    } else {
+      const Declared& declared = c_.edited.derived.declared[Size(row.declared)];
+      entry.tensor = declared.name;
+      entry.why = declared.why;
+      entry.author = Author(declared.author);
+      entry.declared = true;
+    }
+    return entry;
+  }
+
+  void PipelineTransfers(int rank) {
+    if (plan_.pipeline == 1) return;
+    const int stages = plan_.pipeline * plan_.chunks;
+    double forward = 0, backward = 0;
+    for (const int stage : StagesOf(rank)) {
+      forward += stage < stages - 1 ? 1 : 0;
+      backward += stage > 0 ? 1 : 0;
+    }
+    const auto add = [&](double sends, const char* tensor, Phase phase) {
+      if (sends == 0) return;
+      TransferEntry entry;
+      entry.axis = "pipeline";
+      entry.role = AxisRole::kPipeline;
+      entry.collective = Name(Collective::kSendRecv);
+      entry.tensor = tensor;
+      entry.phase = Name(phase);
+      entry.author = c_.schedule_name;
+      entry.count = sends * plan_.micro_batches;
+      entry.span = w_.spans.PipelineHop();
+      entry.group_size = plan_.pipeline;
+      entry.bytes_per_call = w_.blocks[c_.form.boundary];
+      entry.bytes = entry.count * entry.bytes_per_call;
+      entry.tier = c_.hardware->machine().tiers[Size(entry.span.outermost)].name;
+      entry.algorithm = c_.network->Algorithm({Collective::kSendRecv, Bytes(entry.bytes_per_call)}, entry.span);
+      entry.seconds = entry.count * HopSeconds(c_, w_);
+      out_.transfers.push_back(std::move(entry));
+    };
+    add(forward, "activations", Phase::kForward);
+    add(backward, "gradients", Phase::kInputGradient);
+    double sent = 0;
+    for (const TransferEntry& t : out_.transfers) sent += t.role == AxisRole::kPipeline ? t.seconds : 0;
+    for (TransferEntry& t : out_.transfers) {
+      if (t.role == AxisRole::kPipeline && sent > 0) t.exposed_seconds = out_.exposed_pipeline * t.seconds / sent;
+    }
+  }
+
+  // --- time -------------------------------------------------------------------------------------------------
+
+  static const char* Part(Bucket bucket) {
+    switch (bucket) {
+      case Bucket::kForward: return "forward";
+      case Bucket::kReplay: return "recompute";
+      default: return "backward";
+    }
+  }
+
+  void Times(int rank) {
+    for (const OpRow& row : c_.form.ops) {
+      const double n = LayersOnRank(rank, row.layer_class);
+      if (n == 0) continue;
+      const OpShape shape = ShapeOf(c_, row, w_);
+      TimeEntry entry;
+      entry.part = Part(row.bucket);
+      entry.author = row.bucket == Bucket::kReplay ? RecomputeAuthor(row.layer_class) : Author(-1);
+      entry.row = absl::StrCat(program_.op(row.op).name, row.bucket == Bucket::kWeightGradient ? " (weight gradient)" : "");
+      entry.seconds = plan_.micro_batches * n * c_.hardware->OpTime(shape).value();
+      entry.formula = absl::StrCat(plan_.micro_batches, " micro-batches x ", ShortNumber(n), " layers x (",
+                                   Significant(shape.flops / 1e9, 4), " GFLOP, ", Significant(shape.bytes / 1e6, 4), " MB)");
+      out_.times.push_back(std::move(entry));
+    }
+    if (out_.evaluation.time.optimizer > 0) {
+      out_.times.push_back({"optimizer", c_.optimizer_name, "update", "state read and written once",
+                            out_.evaluation.time.optimizer});
+    }
+  }
+
+  void RecomputeShare() {
+    double replayed = 0, needed = 0;
+    for (const OpRow& row : c_.form.ops) {
+      double n = 0;
+      for (int stage = 0; stage < plan_.pipeline * plan_.chunks; ++stage) n += LayersOn(c_, plan_, stage, row.layer_class);
+      (row.bucket == Bucket::kReplay ? replayed : needed) += n * ShapeOf(c_, row, w_).flops;
+    }
+    out_.recompute_flops_share = needed > 0 ? replayed / needed : 0;
+  }
+
+  // Both bubble definitions need the order played, closed form or not.
+  void OwnBubble() {
+    if (plan_.pipeline == 1) return;
+    const double hop = c_.exposed_transfers ? HopSeconds(c_, w_) : 0;
+    PlayOrder(*order_, w_.stage_cost, hop, absl::MakeSpan(w_.ends));
+    const int r = out_.evaluation.time_rank;
+    const std::size_t first = Size(order_->first[Size(r)]), last = Size(order_->last[Size(r)]);
+    const double start = w_.ends[first] - w_.stage_cost[Size(order_->events[first].cost)];
+    out_.own_bubble = std::max(0.0, w_.ends[last] - start - plan_.micro_batches * w_.slot[Size(r)]);
+  }
+
+  const Composition& c_;
+  const Program& program_;
+  const Plan& plan_;
+  const CompiledOrder* order_;
+  Workspace w_;
+  Explanation out_;
+};
+
+}  // namespace
+
+Explanation Explain(const Composition& composition, const Plan& plan, const CompiledOrder* order, int transfer_rank) {
+  return Explainer(composition, plan, order).Run(transfer_rank);
+}
+
+}  // namespace shardlab

@@ -1,0 +1,280 @@
+#include "core/make_plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "base/text.h"
+
+namespace shardlab {
+namespace {
+
+class PlanMaker {
+ public:
+  PlanMaker(const Composition& c, const PlanRequest& request, std::vector<std::vector<int>>* splits, Diagnostics* d)
+      : c_(c), mesh_(c.edited.mesh), request_(request), splits_(splits), diagnostics_(*d) {}
+
+  std::optional<Plan> Run() {
+    const std::size_t before = ErrorCount();
+    plan_.pipeline = request_.pipeline;
+    plan_.chunks = request_.chunks;
+    plan_.micro_batch_size = request_.micro_batch_size;
+    SplitLayers();
+    Degrees();
+    if (ErrorCount() == before) Borrowers();
+    Requirements();
+    if (degrees_known_) MicroBatches();
+    if (ErrorCount() != before) return std::nullopt;
+    Schedule();
+    Warnings();
+    if (ErrorCount() != before) return std::nullopt;
+    return plan_;
+  }
+
+ private:
+  std::size_t ErrorCount() const {
+    return static_cast<std::size_t>(std::count_if(diagnostics_.all().begin(), diagnostics_.all().end(),
+                                                  [](const Diagnostic& d) { return d.severity == Severity::kError; }));
+  }
+
+  int Declared(const Axis& axis) const {
+    const auto it = request_.degrees.find(axis.name);
+    return it != request_.degrees.end() ? it->second : axis.degree;
+  }
+
+  // Every layer on some stage.
+  void SplitLayers() {
+    int layers = 0;
+    for (const LayerClass& row : c_.edited.program.classes) {
+      if (row.position == StagePosition::kLayer) layers += row.repeat;
+    }
+    const int stages = plan_.pipeline * plan_.chunks;
+    std::vector<int> split = request_.layers;
+    if (!split.empty()) {
+      const long long sum = std::accumulate(split.begin(), split.end(), 0LL);
+      if (split.size() != static_cast<std::size_t>(stages)) {
+        diagnostics_.Error("schedule.layers", request_.layers_place,
+                           absl::StrCat("layers has ", split.size(), " numbers for ", stages, " stages"),
+                           absl::StrCat("write ", stages, " numbers whose sum is ", layers));
+        return;
+      }
+      if (sum != layers || *std::min_element(split.begin(), split.end()) < 0) {
+        diagnostics_.Error("schedule.layers", request_.layers_place,
+                           absl::StrCat("layers add up to ", sum, ", the model has ", layers),
+                           absl::StrCat("write ", stages, " numbers, none negative, whose sum is ", layers));
+        return;
+      }
+    } else {
+      if (layers % stages != 0) {
+        std::vector<int> legal;
+        for (const int d : Divisors(layers)) {
+          if (d % plan_.chunks == 0) legal.push_back(d / plan_.chunks);
+        }
+        const std::string chunks = plan_.chunks > 1 ? absl::StrCat(" x ", plan_.chunks, " chunks") : "";
+        diagnostics_.Error(
+            "schedule.degree", request_.pipeline_place,
+            absl::StrCat(layers, " layers do not divide evenly by ", plan_.pipeline, " pipeline ranks", chunks),
+            absl::StrCat("legal with this model: ", Enumerate(legal, "or"), "; or write layers = [...] for each stage"));
+        return;
+      }
+      split.assign(static_cast<std::size_t>(stages), layers / stages);
+    }
+    const auto known = std::find(splits_->begin(), splits_->end(), split);
+    plan_.split = static_cast<std::int32_t>(known - splits_->begin());
+    if (known == splits_->end()) splits_->push_back(std::move(split));
+  }
+
+  void Degrees() {
+    const long long world = c_.hardware->machine().devices;
+    long long used = plan_.pipeline;
+    std::string factors = absl::StrCat("pipeline ", plan_.pipeline);
+    const Axis* rest = nullptr;
+    for (const Axis& axis : mesh_.axes()) {
+      if (axis.borrows) continue;
+      const int degree = Declared(axis);
+      if (degree == 0) {
+        rest = &axis;
+        continue;
+      }
+      used *= degree;
+      absl::StrAppend(&factors, " x ", axis.name, " ", degree);
+      degree_[axis.name] = degree;
+    }
+    const Place& place = BlamedPlace();
+    if (rest == nullptr) {
+      degrees_known_ = used == world;
+      if (used == world) return SetAtoms();
+      const Axis* data = nullptr;
+      for (const Axis& axis : mesh_.axes()) {
+        if (axis.role == AxisRole::kData && !axis.borrows) data = &axis;
+      }
+      std::string hint = absl::StrCat("the product of all degrees must be ", world);
+      if (data != nullptr && used / Declared(*data) > 0 && world % (used / Declared(*data)) == 0) {
+        hint = absl::StrCat("the other axes leave ", data->name, " degree ", world / (used / Declared(*data)),
+                            "; or leave it out");
+      }
+      diagnostics_.Error("plan.world", data != nullptr ? data->place : place,
+                         absl::StrCat(factors, " = ", used, " ranks on ", world, " devices"), hint);
+      return;
+    }
+    if (world % used != 0) {
+      diagnostics_.Error("plan.world", place,
+                         absl::StrCat(world, " devices do not divide by ", factors, " = ", used),
+                         absl::StrCat("the product must be one of ", Enumerate(Divisors(world), "or")));
+      return;
+    }
+    degree_[rest->name] = static_cast<int>(world / used);
+    degrees_known_ = true;
+    SetAtoms();
+  }
+
+  // The degree to point at when the product is wrong: the largest that the user wrote.
+  const Place& BlamedPlace() const {
+    const Place* place = plan_.pipeline > 1 ? &request_.pipeline_place : &request_.hardware_place;
+    int largest = plan_.pipeline;
+    for (const Axis& axis : mesh_.axes()) {
+      if (axis.borrows || Declared(axis) <= largest) continue;
+      largest = Declared(axis);
+      place = &axis.place;
+    }
+    return *place;
+  }
+
+  void SetAtoms() {
+    for (const Axis& axis : mesh_.axes()) {
+      int rest = axis.borrows ? std::max(1, Declared(axis)) : degree_[axis.name];
+      if (!axis.borrows) rest /= std::max(1, Lent(axis));
+      for (const AtomId atom : axis.order) {
+        if (mesh_.axis(mesh_.atoms()[atom.index()].owner).name != axis.name) continue;
+        const std::string& bound = mesh_.atoms()[atom.index()].bound;
+        int size = rest;
+        if (!bound.empty()) {
+          const DimensionId dim = c_.edited.program.FindDimension(bound);
+          size = dim.valid() ? std::gcd(rest, static_cast<int>(c_.edited.program.dimension(dim).size)) : 1;
+        }
+        plan_.atom[atom.index()] = size;
+        rest /= size;
+      }
+    }
+  }
+
+  // Ranks of this axis that borrowers have taken.
+  int Lent(const Axis& lender) const {
+    int lent = 1;
+    for (const Axis& axis : mesh_.axes()) {
+      if (axis.borrows && (axis.atoms & lender.atoms) == axis.atoms) lent *= std::max(1, Declared(axis));
+    }
+    return lent;
+  }
+
+  void Borrowers() {
+    for (const Axis& lender : mesh_.axes()) {
+      if (lender.borrows) continue;
+      const int lent = Lent(lender), degree = degree_[lender.name];
+      if (degree % lent == 0) continue;
+      for (const Axis& axis : mesh_.axes()) {
+        if (!axis.borrows || (axis.atoms & lender.atoms) != axis.atoms) continue;
+        diagnostics_.Error("plan.borrow", axis.place,
+                           absl::StrCat(axis.name, " ", lent, " does not divide the ", degree, " ranks of ", lender.name,
+                                        " that it borrows"),
+                           absl::StrCat("legal: ", Enumerate(Divisors(degree), "or")));
+      }
+    }
+  }
+
+  void Requirements() {
+    for (const Requirement& requirement : c_.edited.requirements) {
+      double size = 1;
+      for (const DimensionId dim : requirement.dimensions) size *= c_.edited.program.dimension(dim).size;
+      // The declared degree, because atoms are known only when the whole mesh is legal.
+      const Axis* axis = nullptr;
+      for (const Axis& candidate : mesh_.axes()) {
+        if (candidate.atoms == requirement.atoms) axis = &candidate;
+      }
+      const int degree = axis != nullptr ? std::max(1, Declared(*axis)) : plan_.Size(requirement.atoms);
+      const auto whole = static_cast<long long>(size);
+      if (degree <= 1 || whole % degree == 0) continue;
+      std::vector<int> legal;
+      for (const int d : Divisors(whole)) {
+        if (d <= c_.hardware->machine().devices) legal.push_back(d);
+      }
+      diagnostics_.Error("plan.divide", requirement.place,
+                         absl::StrCat(whole, " ", requirement.what, " do not divide by ",
+                                      axis != nullptr ? axis->name : mesh_.NameOf(requirement.atoms), " degree ", degree),
+                         absl::StrCat("legal: ", Enumerate(legal, "or")));
+    }
+  }
+
+  void MicroBatches() {
+    const long long replicas = plan_.Size(c_.form.batch_atoms);
+    const long long together = replicas * plan_.micro_batch_size;
+    if (request_.global_batch_size % together == 0) {
+      plan_.micro_batches = static_cast<std::int32_t>(request_.global_batch_size / together);
+      return;
+    }
+    const long long below = request_.global_batch_size / together * together, above = below + together;
+    const std::string nearest = below > 0 ? absl::StrCat(below, " or ", above) : absl::StrCat(above);
+    diagnostics_.Error("plan.batch", request_.global_batch_place,
+                       absl::StrCat("global batch ", request_.global_batch_size, " does not divide by data ", replicas,
+                                    " x micro-batch ", plan_.micro_batch_size),
+                       absl::StrCat("the nearest that divide: ", nearest));
+  }
+
+  void Schedule() {
+    if (plan_.pipeline == 1) {
+      if (plan_.chunks > 1) {
+        diagnostics_.Error("schedule.chunks", request_.chunks_place, "chunks need at least two pipeline ranks",
+                           "leave chunks out or set degree");
+      }
+      return;
+    }
+    if (c_.schedule == nullptr) return;
+    const std::string refusal = c_.schedule->Refusal({plan_.pipeline, plan_.chunks, plan_.micro_batches});
+    if (!refusal.empty()) diagnostics_.Error("schedule.refused", request_.pipeline_place, refusal);
+  }
+
+  void Warnings() {
+    const std::vector<Tier>& tiers = c_.hardware->machine().tiers;
+    if (tiers.size() < 2) return;
+    for (const Axis& axis : mesh_.axes()) {
+      const int degree = plan_.Size(axis.atoms);
+      if (axis.role != AxisRole::kTensor || degree <= tiers[0].devices) continue;
+      diagnostics_.Warning("plan.span", axis.place,
+                           absl::StrCat(axis.name, " degree ", degree, " leaves the ", tiers[0].name, " domain of ",
+                                        tiers[0].devices, " devices: its collectives cross ", tiers[1].name),
+                           absl::StrCat("at most ", tiers[0].devices, " stays inside"));
+      for (const AtomId atom : axis.order) {
+        const DimensionId dim = c_.edited.program.FindDimension(mesh_.atoms()[atom.index()].bound);
+        if (!dim.valid() || degree <= c_.edited.program.dimension(dim).size) continue;
+        diagnostics_.Warning("plan.replicated", axis.place,
+                             absl::StrCat(axis.name, " degree ", degree, " is more than the ",
+                                          ShortNumber(c_.edited.program.dimension(dim).size), " ",
+                                          mesh_.atoms()[atom.index()].bound, ": several ranks hold the same ones"));
+      }
+    }
+  }
+
+  const Composition& c_;
+  const Mesh& mesh_;
+  const PlanRequest& request_;
+  std::vector<std::vector<int>>* splits_;
+  Diagnostics& diagnostics_;
+  Plan plan_;
+  std::map<std::string, int> degree_;
+  bool degrees_known_ = false;
+};
+
+}  // namespace
+
+std::optional<Plan> MakePlan(const Composition& composition, const PlanRequest& request,
+                             std::vector<std::vector<int>>* splits, Diagnostics* diagnostics) {
+  return PlanMaker(composition, request, splits, diagnostics).Run();
+}
+
+int DegreeOf(const Composition& composition, const Plan& plan, AxisRole role) {
+  if (role == AxisRole::kPipeline) return plan.pipeline;
+  const AxisId axis = composition.edited.mesh.Find(role);
+  return axis.valid() ? plan.Size(composition.edited.mesh.axis(axis).atoms) : 1;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,140 @@
+#include "core/mesh_builder.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/text.h"
+
+namespace shardlab {
+namespace {
+
+constexpr const char* kDefaultOrder = "tp-cp-ep-dp-pp";
+
+struct OrderWord {
+  const char* word;
+  AxisRole role;
+};
+constexpr std::array<OrderWord, kAxisRoles> kOrderWords = {{{"tp", AxisRole::kTensor},
+                                                            {"cp", AxisRole::kContext},
+                                                            {"ep", AxisRole::kExpert},
+                                                            {"dp", AxisRole::kData},
+                                                            {"pp", AxisRole::kPipeline}}};
+
+std::vector<AxisRole> ParseOrder(const std::string& text, const Place& place, Diagnostics* diagnostics) {
+  std::vector<AxisRole> roles;
+  for (const absl::string_view word : absl::StrSplit(text, '-')) {
+    for (const OrderWord& known : kOrderWords) {
+      if (word == known.word && std::find(roles.begin(), roles.end(), known.role) == roles.end()) {
+        roles.push_back(known.role);
+      }
+    }
+  }
+  const std::size_t words = static_cast<std::size_t>(std::count(text.begin(), text.end(), '-')) + 1;
+  if (roles.size() == kAxisRoles && words == kAxisRoles) return roles;
+  diagnostics->Error("mesh.order", place, absl::StrCat("mesh order \"", text, "\" does not name each of the five axes once"),
+                     "write tp, cp, ep, dp and pp in some order, fastest first: \"tp-cp-ep-dp-pp\"");
+  return ParseOrder(kDefaultOrder, place, diagnostics);
+}
+
+std::string AtomName(const AxisSpec& spec, std::size_t index) {
+  if (spec.bounds.empty()) return spec.name;
+  if (index < spec.bounds.size()) return absl::StrCat(spec.name, ".", spec.bounds[index]);
+  return absl::StrCat(spec.name, ".rest");
+}
+
+}  // namespace
+
+Mesh BuildMesh(const std::vector<DeclaredAxis>& axes, const std::string& order, const Place& order_place,
+               Diagnostics* diagnostics) {
+  Mesh mesh;
+  for (const DeclaredAxis& declared : axes) {
+    const AxisId same = mesh.Find(declared.spec.name);
+    if (same.valid()) {
+      Diagnostic clash{Severity::kError, "axis.twice",
+                       absl::StrCat("\"", declared.author, "\" and \"", mesh.axis(same).author,
+                                    "\" both declare the axis \"", declared.spec.name, "\""),
+                       declared.place, "use one of the two", {mesh.axis(same).place}};
+      diagnostics->Add(std::move(clash));
+      continue;
+    }
+    std::size_t atoms = 0;
+    for (const DeclaredAxis& other : axes) atoms += other.spec.bounds.size() + 1;
+    if (atoms > kMaxAtoms) {
+      diagnostics->Error("mesh.atoms", declared.place,
+                         absl::StrCat("the strategies factor the ranks into ", atoms, " atoms, ", kMaxAtoms, " are possible"));
+      return mesh;
+    }
+    Axis axis;
+    axis.name = declared.spec.name;
+    axis.role = declared.spec.role;
+    axis.author = declared.author;
+    axis.place = declared.place;
+    axis.degree = declared.spec.degree;
+    axis.borrows = !declared.spec.borrow_from.empty();
+    const AxisId id = mesh.AddAxis(std::move(axis));
+    for (std::size_t i = 0; i <= declared.spec.bounds.size(); ++i) {
+      const std::string bound = i < declared.spec.bounds.size() ? declared.spec.bounds[i] : "";
+      const AtomId atom = mesh.AddAtom({AtomName(declared.spec, i), id, bound});
+      mesh.axis(id).order.push_back(atom);
+      mesh.axis(id).atoms = static_cast<AtomMask>(mesh.axis(id).atoms | Bit(atom));
+    }
+  }
+  // A borrower's atoms join the lending axis as its innermost ones, so that they are neighbouring ranks. Those of
+  // expert role come last: tokens must find all of their batch inside the group that exchanges them.
+  std::vector<const DeclaredAxis*> borrowers;
+  for (const bool experts : {false, true}) {
+    for (const DeclaredAxis& declared : axes) {
+      if (declared.spec.borrow_from.empty() || (declared.spec.role == AxisRole::kExpert) != experts) continue;
+      borrowers.push_back(&declared);
+    }
+  }
+  for (const DeclaredAxis* lent_to : borrowers) {
+    const DeclaredAxis& declared = *lent_to;
+    const AxisId borrower = mesh.Find(declared.spec.name);
+    AxisId lender;
+    for (const AxisRole role : declared.spec.borrow_from) {
+      for (std::size_t i = 0; i < mesh.axes().size() && !lender.valid(); ++i) {
+        if (mesh.axes()[i].role == role && !mesh.axes()[i].borrows) lender = AxisId(i);
+      }
+    }
+    if (!lender.valid()) {
+      diagnostics->Error("axis.lender", declared.place,
+                         absl::StrCat("\"", declared.author, "\" borrows its ranks from an axis that nobody declares"));
+      continue;
+    }
+    Axis& host = mesh.axis(lender);
+    const std::vector<AtomId> lent = mesh.axis(borrower).order;
+    host.order.insert(host.order.end(), lent.begin(), lent.end());
+    host.atoms = static_cast<AtomMask>(host.atoms | mesh.axis(borrower).atoms);
+  }
+  std::vector<AtomId> ranks;
+  const auto append = [&ranks](const Axis& axis) {
+    for (auto atom = axis.order.rbegin(); atom != axis.order.rend(); ++atom) {
+      if (std::find(ranks.begin(), ranks.end(), *atom) == ranks.end()) ranks.push_back(*atom);
+    }
+  };
+  for (const AxisRole role : ParseOrder(order.empty() ? kDefaultOrder : order, order_place, diagnostics)) {
+    if (role == AxisRole::kPipeline) ranks.push_back(AtomId());
+    for (const Axis& axis : mesh.axes()) {
+      if (axis.role == role) append(axis);
+    }
+  }
+  mesh.SetRankOrder(std::move(ranks));
+  return mesh;
+}
+
+AtomMask AtomsOf(const Mesh& mesh, const AxisPart& part) {
+  const AxisId id = mesh.Find(part.axis);
+  if (!id.valid()) return 0;
+  if (part.atom < 0) return mesh.axis(id).atoms;
+  int own = 0;
+  for (const AtomId atom : mesh.axis(id).order) {
+    if (mesh.atoms()[atom.index()].owner != id) continue;
+    if (own++ == part.atom) return Bit(atom);
+  }
+  return 0;
+}
+
+}  // namespace shardlab

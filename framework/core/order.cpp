@@ -1,0 +1,171 @@
+#include "core/order.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace shardlab {
+namespace {
+
+constexpr int kKinds = 4;
+constexpr const char* kLetters[kKinds] = {"F", "I", "W", "B"};
+
+class OrderCompiler {
+ public:
+  OrderCompiler(const Schedule& schedule, const ScheduleShape& shape) : schedule_(schedule) {
+    out_.shape = shape;
+    stages_ = shape.ranks * shape.chunks;
+  }
+
+  absl::StatusOr<CompiledOrder> Run() {
+    const ScheduleShape& s = out_.shape;
+    order_ = schedule_.Order(s);
+    if (order_.size() != Size(s.ranks)) {
+      return absl::InvalidArgumentError(absl::StrCat("the order has ", order_.size(), " ranks instead of ", s.ranks));
+    }
+    for (int r = 0; r < s.ranks; ++r) {
+      for (int c = 0; c < s.chunks; ++c) out_.stage_of.push_back(schedule_.StageOf(s, r, c));
+    }
+    if (absl::Status status = Check(); !status.ok()) return status;
+    if (absl::Status status = Sort(); !status.ok()) return status;
+    CountInFlight();
+    return std::move(out_);
+  }
+
+ private:
+  static std::size_t Size(long long n) { return static_cast<std::size_t>(n); }
+  int Stage(int rank, const Work& work) const { return out_.stage_of[Size(rank * out_.shape.chunks + work.chunk)]; }
+  std::size_t Slot(int stage, WorkKind kind, int micro_batch) const {
+    return (Size(stage) * kKinds + Size(static_cast<int>(kind))) * Size(out_.shape.micro_batches) + Size(micro_batch);
+  }
+  static std::string Cell(int rank, const Work& w) {
+    return absl::StrCat("rank ", rank, ", ", kLetters[static_cast<int>(w.kind)], " of chunk ", w.chunk, ", micro-batch ",
+                        w.micro_batch);
+  }
+
+  // Each rank owes F and either B, or I and W, of each of its chunks and micro-batches, once.
+  absl::Status Check() {
+    const ScheduleShape& s = out_.shape;
+    std::vector<std::uint8_t> seen(Size(stages_) * kKinds * Size(s.micro_batches), 0);
+    for (int r = 0; r < s.ranks; ++r) {
+      for (const Work& w : order_[Size(r)]) {
+        if (w.chunk < 0 || w.chunk >= s.chunks || w.micro_batch < 0 || w.micro_batch >= s.micro_batches) {
+          return absl::InvalidArgumentError(absl::StrCat(Cell(r, w), ": there is no such work"));
+        }
+        std::uint8_t& count = seen[Slot(Stage(r, w), w.kind, w.micro_batch)];
+        if (count++ != 0) return absl::InvalidArgumentError(absl::StrCat(Cell(r, w), ": done twice"));
+      }
+    }
+    for (int r = 0; r < s.ranks; ++r) {
+      for (int c = 0; c < s.chunks; ++c) {
+        for (int m = 0; m < s.micro_batches; ++m) {
+          const int stage = out_.stage_of[Size(r * s.chunks + c)];
+          const auto done = [&](WorkKind kind) { return seen[Slot(stage, kind, m)] != 0; };
+          const bool whole = done(WorkKind::kB), split = done(WorkKind::kI) && done(WorkKind::kW);
+          const bool mixed = whole && (done(WorkKind::kI) || done(WorkKind::kW));
+          if (!done(WorkKind::kF) || mixed || (!whole && !split)) {
+            return absl::InvalidArgumentError(absl::StrCat("rank ", r, ", chunk ", c, ", micro-batch ", m,
+                                                           ": needs one F, and one B or one I and one W"));
+          }
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // The event that this work waits for; -1 when nothing, -2 when that is not done yet.
+  int Awaited(int stage, const Work& w) const {
+    const auto event = [&](int s, WorkKind kind) { return event_[Slot(s, kind, w.micro_batch)]; };
+    const auto or_wait = [](std::int32_t e) { return e < 0 ? -2 : e; };
+    switch (w.kind) {
+      case WorkKind::kF: return stage == 0 ? -1 : or_wait(event(stage - 1, WorkKind::kF));
+      case WorkKind::kW: return or_wait(event(stage, WorkKind::kI));
+      default: {
+        if (event(stage, WorkKind::kF) < 0) return -2;
+        if (stage == stages_ - 1) return event(stage, WorkKind::kF);
+        return or_wait(std::max(event(stage + 1, WorkKind::kB), event(stage + 1, WorkKind::kI)));
+      }
+    }
+  }
+
+  absl::Status Sort() {
+    const ScheduleShape& s = out_.shape;
+    event_.assign(Size(stages_) * kKinds * Size(s.micro_batches), -1);
+    std::vector<std::size_t> at(Size(s.ranks), 0);
+    out_.first.assign(Size(s.ranks), -1);
+    out_.last.assign(Size(s.ranks), -1);
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (int r = 0; r < s.ranks; ++r) {
+        for (; at[Size(r)] < order_[Size(r)].size(); ++at[Size(r)]) {
+          const Work& w = order_[Size(r)][at[Size(r)]];
+          const int stage = Stage(r, w);
+          const int waits = Awaited(stage, w);
+          if (waits == -2) break;
+          CompiledOrder::Event event;
+          event.before = out_.last[Size(r)];
+          event.waits = waits;
+          event.cost = stage * kKinds + static_cast<int>(w.kind);
+          event.rank = static_cast<std::int16_t>(r);
+          event.hop = waits >= 0 && out_.events[Size(waits)].rank != r;
+          const auto id = static_cast<std::int32_t>(out_.events.size());
+          event_[Slot(stage, w.kind, w.micro_batch)] = id;
+          if (out_.first[Size(r)] < 0) out_.first[Size(r)] = id;
+          out_.last[Size(r)] = id;
+          out_.events.push_back(event);
+          moved = true;
+        }
+      }
+    }
+    for (int r = 0; r < s.ranks; ++r) {
+      if (at[Size(r)] == order_[Size(r)].size()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(Cell(r, order_[Size(r)][at[Size(r)]]), ": waits for work that is never done before it (deadlock)"));
+    }
+    return absl::OkStatus();
+  }
+
+  // Chunks whose saved tensors live, forward to the end of B or W, at the instant when the rank holds most.
+  void CountInFlight() {
+    const ScheduleShape& s = out_.shape;
+    out_.in_flight.assign(Size(s.ranks) * Size(s.chunks), 0);
+    for (int r = 0; r < s.ranks; ++r) {
+      std::vector<std::int32_t> held(Size(s.chunks), 0);
+      int total = 0, most = 0;
+      for (const Work& w : order_[Size(r)]) {
+        if (w.kind == WorkKind::kI) continue;
+        const int change = w.kind == WorkKind::kF ? 1 : -1;
+        held[Size(w.chunk)] += change;
+        total += change;
+        if (total <= most) continue;
+        most = total;
+        std::copy(held.begin(), held.end(), out_.in_flight.begin() + r * s.chunks);
+      }
+    }
+  }
+
+  const Schedule& schedule_;
+  CompiledOrder out_;
+  ScheduleOrder order_;
+  std::vector<std::int32_t> event_;
+  int stages_ = 1;
+};
+
+}  // namespace
+
+absl::StatusOr<CompiledOrder> CompileOrder(const Schedule& schedule, const ScheduleShape& shape) {
+  return OrderCompiler(schedule, shape).Run();
+}
+
+void PlayOrder(const CompiledOrder& order, absl::Span<const double> costs, double hop, absl::Span<double> ends) {
+  const std::size_t n = order.events.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    const CompiledOrder::Event& e = order.events[i];
+    double start = e.before >= 0 ? ends[static_cast<std::size_t>(e.before)] : 0;
+    if (e.waits >= 0) start = std::max(start, ends[static_cast<std::size_t>(e.waits)] + (e.hop ? hop : 0));
+    ends[i] = start + costs[static_cast<std::size_t>(e.cost)];
+  }
+}
+
+}  // namespace shardlab

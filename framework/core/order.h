@@ -1,0 +1,40 @@
+#pragma once
+// A schedule's order compiled to a flat list that is played in one pass: each event knows its cost class, the
+// event before it on its rank, and the event that it waits for. Compiled once per (schedule, p, v, m).
+//
+//   absl::StatusOr<CompiledOrder> order = CompileOrder(schedule, {.ranks = 4, .chunks = 1, .micro_batches = 32});
+//   PlayOrder(*order, costs, hop, times);
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "api/schedule.h"
+
+namespace shardlab {
+
+struct CompiledOrder {
+  struct Event {
+    std::int32_t before = -1;  // on the same rank
+    std::int32_t waits = -1;   // for this event, on its own or another rank
+    std::int32_t cost = 0;     // index into costs: stage x 4 + WorkKind
+    std::int16_t rank = 0;
+    bool hop = false;          // the awaited event is on another rank
+  };
+  ScheduleShape shape;
+  std::vector<Event> events;             // topological
+  std::vector<std::int32_t> last;        // [rank] its last event
+  std::vector<std::int32_t> first;       // [rank]
+  std::vector<std::int32_t> in_flight;   // [rank x chunks + chunk] chunks in flight where the rank holds most
+  std::vector<std::int32_t> stage_of;    // [rank x chunks + chunk]
+};
+
+// Fails with the first impossible item when the order deadlocks, misses or doubles work.
+absl::StatusOr<CompiledOrder> CompileOrder(const Schedule& schedule, const ScheduleShape& shape);
+
+// costs[stage x 4 + kind] in seconds; `ends` has room for one time per event. A message arrives `hop` seconds
+// after its sender's end; the sender goes on at once.
+void PlayOrder(const CompiledOrder& order, absl::Span<const double> costs, double hop, absl::Span<double> ends);
+
+}  // namespace shardlab

@@ -1,0 +1,75 @@
+#pragma once
+// What is asked of a machine: its size and tiers, and the shape of one op or transfer to be priced.
+//
+//   Seconds t = hardware.OpTime({.kind = OpKind::kProduct, .m = 4096, .n = 1024, .k = 8192, ...});
+
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "domain/derived.h"
+#include "domain/mesh.h"
+
+namespace shardlab {
+
+// A level of the interconnect, innermost first. `devices` share a domain of this tier.
+struct Tier {
+  std::string name;
+  int devices = 1;
+  BytesPerSecond bandwidth;  // per direction: of one device (scale-up), of one port (network)
+  Seconds latency;           // of one hop
+  int ports = 1;             // per device
+};
+
+struct Constant {
+  std::string name;
+  double value = 0;
+  std::string unit;
+  std::string source;  // data sheet, published measurement, fitted on ..., assumed
+};
+
+struct Machine {
+  std::string name;
+  int devices = 1;
+  Bytes memory;           // per device, usable capacity line
+  Bytes outside_allocator;  // context and communication libraries
+  double fragmentation = 0;  // share of allocated bytes that the allocator reserves and does not use
+  Bytes host_memory;      // per device's share; 0 = not stated
+  FlopsPerSecond peak;    // dense, in the compute dtype
+  BytesPerSecond memory_bandwidth;
+  std::vector<Tier> tiers;
+  double price_per_device_hour = 0;
+};
+
+// One op on one device. m, n, k are the local sizes of a product (batch folded into m); for other kinds
+// m = elements of the output. flops and bytes are the totals of this call.
+struct OpShape {
+  OpKind kind = OpKind::kProduct;
+  Phase phase = Phase::kForward;
+  double m = 1, n = 1, k = 1;
+  double flops = 0;
+  double bytes = 0;
+  double tokens = 1;  // tokens of the micro-batch on this rank: the classroom's efficiency curve
+};
+
+// payload = the whole thing: the tensor of an all-reduce, the gathered result of an all-gather, what enters a
+// reduce-scatter, one rank's tensor of an all-to-all, the message of a send.
+struct TransferShape {
+  Collective collective = Collective::kAllReduce;
+  Bytes payload;
+};
+
+// Bytes that one device sends: all-reduce 2(n-1)/n, all-gather, reduce-scatter and all-to-all (n-1)/n of the
+// payload (Thakur, Rabenseifner and Gropp 2005, ring and pairwise algorithms), a send the payload itself.
+constexpr double SentShare(Collective collective, int n) {
+  if (n <= 1) return 0;
+  const double share = static_cast<double>(n - 1) / n;
+  switch (collective) {
+    case Collective::kSlice: return 0;
+    case Collective::kAllReduce: return 2 * share;
+    case Collective::kSendRecv: return 1;
+    default: return share;
+  }
+}
+
+}  // namespace shardlab

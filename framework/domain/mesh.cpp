@@ -1,0 +1,97 @@
+#include "domain/mesh.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardlab {
+
+const char* Name(AxisRole role) {
+  switch (role) {
+    case AxisRole::kTensor: return "tensor";
+    case AxisRole::kContext: return "context";
+    case AxisRole::kExpert: return "expert";
+    case AxisRole::kPipeline: return "pipeline";
+    case AxisRole::kData: return "data";
+  }
+  return "data";
+}
+
+AtomId Mesh::AddAtom(Atom atom) {
+  atoms_.push_back(std::move(atom));
+  return AtomId(atoms_.size() - 1);
+}
+
+AxisId Mesh::AddAxis(Axis axis) {
+  axes_.push_back(std::move(axis));
+  return AxisId(axes_.size() - 1);
+}
+
+AxisId Mesh::Find(std::string_view name) const {
+  for (std::size_t i = 0; i < axes_.size(); ++i) {
+    if (axes_[i].name == name) return AxisId(i);
+  }
+  return AxisId();
+}
+
+AxisId Mesh::Find(AxisRole role) const {
+  for (std::size_t i = 0; i < axes_.size(); ++i) {
+    if (axes_[i].role == role) return AxisId(i);
+  }
+  return AxisId();
+}
+
+AxisRole Mesh::RoleOf(AtomMask mask) const {
+  // An axis that borrows explains the traffic over exactly its own ranks (an all-to-all between experts);
+  // a group that also spans ranks of the lending axis belongs to that one (gradients over expert x rest).
+  for (const Axis& axis : axes_) {
+    if (axis.borrows && axis.atoms != 0 && (mask & ~axis.atoms) == 0) return axis.role;
+  }
+  AxisRole role = AxisRole::kTensor;
+  for (const Axis& axis : axes_) {
+    if (!axis.borrows && (axis.atoms & mask) != 0) role = std::max(role, axis.role);
+  }
+  return role;
+}
+
+std::string Mesh::NameOf(AtomMask mask) const {
+  std::string out;
+  const auto append = [&out](const std::string& name) { out += (out.empty() ? "" : ".") + name; };
+  for (const bool borrows : {false, true}) {
+    for (const Axis& axis : axes_) {
+      if (axis.borrows != borrows || axis.atoms == 0 || (axis.atoms & ~mask) != 0) continue;
+      append(axis.name);
+      mask = static_cast<AtomMask>(mask & ~axis.atoms);
+    }
+  }
+  for (std::size_t a = 0; a < atoms_.size(); ++a) {
+    if (mask >> a & 1) append(atoms_[a].name);
+  }
+  return out;
+}
+
+std::vector<AtomId> Mesh::Nesting(bool batch_or_sequence) const {
+  constexpr std::array<AxisRole, 3> kRoles = {AxisRole::kData, AxisRole::kContext, AxisRole::kTensor};
+  std::vector<AtomId> order;
+  for (const AxisRole role : kRoles) {
+    for (const Axis& axis : axes_) {
+      if (axis.borrows || axis.role != role) continue;
+      order.insert(order.end(), axis.order.begin(), axis.order.end());
+    }
+  }
+  if (batch_or_sequence) return order;
+  // Tensor first, but its own atoms keep their order: kv heads outside, queries of a kv head inside.
+  std::vector<AtomId> others;
+  for (auto role = kRoles.rbegin(); role != kRoles.rend(); ++role) {
+    for (const Axis& axis : axes_) {
+      if (axis.borrows || axis.role != *role) continue;
+      if (*role == AxisRole::kTensor) {
+        others.insert(others.end(), axis.order.begin(), axis.order.end());
+      } else {
+        others.insert(others.end(), axis.order.rbegin(), axis.order.rend());
+      }
+    }
+  }
+  return others;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,466 @@
+#include "io/compose_scenario.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "api/model.h"
+#include "base/text.h"
+#include "core/edits.h"
+#include "io/catalog.h"
+#include "io/guarded.h"
+#include "io/parameter_io.h"
+#include "io/toml_value.h"
+
+namespace shardlab {
+namespace {
+
+const std::vector<std::string> kTables = {"model",     "hardware",  "training", "strategy", "schedule", "precision",
+                                          "optimizer", "software", "mesh",     "sweep",    "search",   "expect"};
+
+// A plugin object with where its parameters stand.
+struct Loaded {
+  std::shared_ptr<Plugin> plugin;
+  std::shared_ptr<ParameterReader> reader;
+  std::string name;  // of the plugin
+};
+
+class Composer {
+ public:
+  Composer(const PluginRegistry& registry, const Scenario& scenario, Diagnostics* diagnostics)
+      : registry_(registry), scenario_(scenario), diagnostics_(*diagnostics) {}
+
+  ComposedScenario Run() {
+    if (scenario_.root.kind != Value::kTable) return std::move(out_);
+    TopLevel();
+    if (!accounting_) return std::move(out_);
+    ReadPrecision();
+    ReadTraining();
+    ReadMesh();
+    ReadModel();
+    ReadHardware();
+    ReadOptimizer();
+    ReadStrategies();
+    ReadSchedule();
+    if (diagnostics_.HasErrors()) return std::move(out_);
+    Compose();
+    return std::move(out_);
+  }
+
+ private:
+  // --- tables -----------------------------------------------------------------------------------------------
+
+  Place FilePlace(const std::string& key = "") const { return {scenario_.file, 0, 0, key}; }
+
+  // The user's table, or null. A value of another kind is a diagnostic.
+  const Value* Table(const std::string& path) {
+    const Value* value = scenario_.root.FindPath(path);
+    if (value == nullptr) return nullptr;
+    if (value->kind == Value::kTable) return value;
+    if (std::find(complained_.begin(), complained_.end(), path) == complained_.end()) {
+      complained_.push_back(path);
+      diagnostics_.Error("key.kind", value->place,
+                         absl::StrCat(path, " must be a table, not ", Value::Name(value->kind)),
+                         absl::StrCat("write [", path, "] on a line of its own"));
+    }
+    return nullptr;
+  }
+
+  const Value* Defaults(const std::string& path) const {
+    const Value* value = accounting_->defaults.FindPath(path);
+    return value != nullptr && value->kind == Value::kTable ? value : nullptr;
+  }
+
+  Place PlaceOfTable(const Value* table, const std::string& path) const {
+    return table != nullptr ? table->key_place.line > 0 ? table->key_place : table->place : FilePlace(path);
+  }
+
+  // A word under `path`.KEY of the user or of the accounting's defaults; "" for neither.
+  std::string Word(const Value* table, const std::string& path, const std::string& key, Place* place) {
+    *place = PlaceOfTable(table, path);
+    const Value* value = table != nullptr ? table->Find(key) : nullptr;
+    if (value == nullptr) {
+      if (const Value* defaults = Defaults(path)) value = defaults->Find(key);
+      return value != nullptr && value->kind == Value::kText ? value->text : "";
+    }
+    *place = value->place;
+    if (value->kind == Value::kText) return value->text;
+    diagnostics_.Error("key.kind", value->place,
+                       absl::StrCat(path, ".", key, " must be a string, not ", Value::Name(value->kind)),
+                       absl::StrCat("write ", key, " = \"...\""));
+    return "";
+  }
+
+  void TopLevel() {
+    std::vector<std::string> known = kTables;
+    known.insert(known.end(), {"name", "accounting"});
+    for (const auto& [key, value] : scenario_.root.table) {
+      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+      const std::string near = Nearest(key, known);
+      diagnostics_.Error("key.unknown", value.key_place.line > 0 ? value.key_place : value.place,
+                         absl::StrCat("a scenario has no key \"", key, "\""),
+                         near.empty() ? absl::StrCat("its tables are ", Enumerate(kTables))
+                                      : absl::StrCat("did you mean \"", near, "\"?"));
+    }
+    out_.name = std::filesystem::path(scenario_.file).stem().string();
+    std::string accounting = "operator";
+    Place accounting_place = FilePlace("accounting");
+    for (const char* key : {"name", "accounting"}) {
+      const Value* value = scenario_.root.Find(key);
+      if (value == nullptr) continue;
+      if (value->kind != Value::kText) {
+        diagnostics_.Error("key.kind", value->place,
+                           absl::StrCat(key, " must be a string, not ", Value::Name(value->kind)));
+        continue;
+      }
+      if (std::string(key) == "name") {
+        out_.name = value->text;
+      } else {
+        accounting = value->text;
+        accounting_place = value->place;
+      }
+    }
+    accounting_ = ReadAccounting(registry_, accounting, accounting_place, diagnostics_);
+    if (!accounting_) return;
+    out_.resolved["name"] = out_.name;
+    out_.resolved["accounting"] = accounting;
+
+    const Value* software = Table("software");
+    Place place;
+    const std::string preset = Word(software, "software", "preset", &place);
+    UnknownKeys(software, "software", {"preset"});
+    if (const std::optional<Software> read = ReadSoftware(registry_, preset, place, diagnostics_)) {
+      out_.software = read->name;
+      // The accounting's facts are what it is; software fills in the others.
+      for (const auto& [fact, value] : read->facts) accounting_->rules.facts.emplace(fact, value);
+    }
+    out_.resolved["software"]["preset"] = preset;
+    if (const Value* expect = Table("expect")) out_.expect = *expect;
+  }
+
+  void UnknownKeys(const Value* table, const std::string& path, const std::vector<std::string>& known) {
+    if (table == nullptr) return;
+    for (const auto& [key, value] : table->table) {
+      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+      const std::string near = Nearest(key, known);
+      diagnostics_.Error("key.unknown", value.key_place.line > 0 ? value.key_place : value.place,
+                         absl::StrCat("[", path, "] has no key \"", key, "\""),
+                         near.empty() ? absl::StrCat("it has ", Enumerate(known)) : absl::StrCat("did you mean \"", near, "\"?"));
+    }
+  }
+
+  // --- plugins ----------------------------------------------------------------------------------------------
+
+  std::optional<Loaded> Load(const std::string& kind, const std::string& name, const Place& name_place,
+                             const Value* table, const std::string& path, std::vector<std::string> reserved) {
+    absl::StatusOr<std::unique_ptr<Plugin>> made = registry_.Make(kind, name);
+    if (!made.ok()) {
+      // The list is worth more than the bare fact.
+      diagnostics_.Error("plugin.unknown", name_place, std::string(made.status().message()),
+                         absl::StrCat("plugins of kind ", kind, ": ", Enumerate(registry_.Names(kind))));
+      return std::nullopt;
+    }
+    Loaded loaded;
+    loaded.plugin = std::move(*made);
+    loaded.name = name;
+    reserved.push_back("plugin");
+    loaded.reader = std::make_shared<ParameterReader>(table, PlaceOfTable(table, path), reserved, &diagnostics_, Defaults(path));
+    const absl::Status visited =
+        Guarded(absl::StrCat("plugin \"", name, "\" cannot read its parameters"), [&] { loaded.plugin->Visit(*loaded.reader); });
+    if (!visited.ok()) diagnostics_.Error("plugin.threw", name_place, std::string(visited.message()));
+    out_.plugins.push_back(loaded.plugin);
+    return loaded;
+  }
+
+  void Init(const Loaded& loaded, const std::string& kind, const Place& place) {
+    InitContext context;
+    context.rules = &accounting_->rules;
+    context.precision = &precision_;
+    context.diagnostics = &diagnostics_;
+    const PluginInfo* info = registry_.Find(kind, loaded.name);
+    context.directory = info != nullptr ? std::filesystem::path(info->file).parent_path().string() : "";
+    const std::string directory = context.directory;
+    Diagnostics* diagnostics = &diagnostics_;
+    context.read_toml = [directory, diagnostics](const std::string& file) {
+      return ReadTomlFile(absl::StrCat(directory, "/", file), *diagnostics);
+    };
+    context.list_files = [directory](const std::string& subdirectory) {
+      std::vector<std::string> names;
+      std::error_code error;
+      for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat(directory, "/", subdirectory), error)) {
+        names.push_back(entry.path().filename().string());
+      }
+      std::sort(names.begin(), names.end());
+      return names;
+    };
+    const std::shared_ptr<ParameterReader> reader = loaded.reader;
+    context.place_of = [reader](const std::string& parameter) { return reader->PlaceOf(parameter); };
+    context.is_given = [reader](const std::string& parameter) { return reader->IsGiven(parameter); };
+    const absl::Status done =
+        Guarded(absl::StrCat("plugin \"", loaded.name, "\" cannot be initialised"), [&] { loaded.plugin->Init(context); });
+    if (!done.ok()) diagnostics_.Error("plugin.threw", place, std::string(done.message()));
+  }
+
+  void Resolve(const Loaded& loaded, nlohmann::ordered_json& into) {
+    into["plugin"] = loaded.name;
+    ParameterResolver resolver(&into);
+    loaded.plugin->Visit(resolver);
+  }
+
+  // The plugin that a table names, or the default; read, initialised, resolved.
+  std::optional<Loaded> Single(const std::string& kind, const std::string& path, std::vector<std::string> reserved = {}) {
+    const Value* table = Table(path);
+    Place place;
+    const std::string name = Word(table, path, "plugin", &place);
+    if (name.empty()) {
+      if (table == nullptr || table->Find("plugin") == nullptr) {
+        diagnostics_.Error("key.missing", place, absl::StrCat("[", path, "] names no plugin"),
+                           absl::StrCat("write plugin = \"...\" under [", path, "]; there are ", Enumerate(registry_.Names(kind))));
+      }
+      return std::nullopt;
+    }
+    std::optional<Loaded> loaded = Load(kind, name, place, table, path, std::move(reserved));
+    if (!loaded) return std::nullopt;
+    loaded->reader->Finish();
+    Init(*loaded, kind, place);
+    Resolve(*loaded, out_.resolved[path]);
+    return loaded;
+  }
+
+  // --- sections ---------------------------------------------------------------------------------------------
+
+  void ReadPrecision() {
+    const Value* table = Table("precision");
+    Place place;
+    const std::string recipe = Word(table, "precision", "recipe", &place);
+    UnknownKeys(table, "precision",
+                {"recipe", "parameters", "compute", "gradients", "gradient_reduce", "master", "moments"});
+    if (const std::optional<Precision> read = ReadRecipe(registry_, recipe, place, diagnostics_)) precision_ = *read;
+    const auto part = [&](const char* key, Dtype* into) {
+      const Value* value = table != nullptr ? table->Find(key) : nullptr;
+      if (value != nullptr) {
+        Place at;
+        const std::string word = Word(table, "precision", key, &at);
+        if (!word.empty() && !ParseDtype(word, into)) {
+          diagnostics_.Error("precision.dtype", at, absl::StrCat("there is no dtype \"", word, "\""),
+                             "dtypes: none, fp64, fp32, tf32, bf16, fp16, fp8, int8, fp4");
+        }
+      }
+      out_.resolved["precision"][key] = Name(*into);
+    };
+    out_.resolved["precision"]["recipe"] = recipe;
+    part("parameters", &precision_.parameters);
+    part("compute", &precision_.compute);
+    part("gradients", &precision_.gradients);
+    part("gradient_reduce", &precision_.gradient_reduce);
+    part("master", &precision_.master);
+    part("moments", &precision_.moments);
+  }
+
+  void ReadTraining() {
+    const Value* table = Table("training");
+    ParameterReader reader(table, PlaceOfTable(table, "training"), {}, &diagnostics_, Defaults("training"));
+    int sequence = 0, micro = 1, global = 0;
+    constexpr int kMost = 1 << 30;
+    double dropout = 0;
+    std::string attention = "fused";
+    reader.Integer({"sequence_length", "tokens of a sequence", 1, kMost}, &sequence);
+    reader.Integer({"micro_batch_size", "sequences that a rank works on at once", 1, kMost}, &micro);
+    reader.Integer({"global_batch_size", "sequences of a step", 1, kMost}, &global);
+    reader.Number({"dropout", "share of elements dropped; its masks are not counted, so 0 is the only legal value", 0, 0}, &dropout);
+    reader.Text({"attention", "attention kernel", 0, 0, {"fused"}}, &attention);
+    reader.Finish();
+    const auto required = [&](const char* key, int value) {
+      if (value != 0 || reader.IsGiven(key)) return;
+      diagnostics_.Error("key.missing", reader.PlaceOf(key), absl::StrCat("[training] needs ", key),
+                         absl::StrCat("write ", key, " = ... under [training]"));
+    };
+    required("sequence_length", sequence);
+    required("global_batch_size", global);
+    training_.sequence_length = sequence;
+    training_.global_batch_size = global;
+    out_.request.micro_batch_size = micro;
+    out_.request.global_batch_size = global;
+    out_.request.micro_batch_place = reader.PlaceOf("micro_batch_size");
+    out_.request.global_batch_place = reader.PlaceOf("global_batch_size");
+    out_.resolved["training"] = {{"sequence_length", sequence}, {"micro_batch_size", micro}, {"global_batch_size", global},
+                                 {"dropout", dropout},          {"attention", attention}};
+  }
+
+  void ReadMesh() {
+    const Value* table = Table("mesh");
+    out_.mesh_order = Word(table, "mesh", "order", &mesh_place_);
+    UnknownKeys(table, "mesh", {"order"});
+    if (out_.mesh_order.empty()) out_.mesh_order = "tp-cp-ep-dp-pp";
+    out_.resolved["mesh"]["order"] = out_.mesh_order;
+  }
+
+  void ReadModel() {
+    model_ = Single(Model::kKind, "model");
+  }
+
+  void ReadHardware() {
+    hardware_ = Single(Hardware::kKind, "hardware", {"network"});
+    const Value* table = Table("hardware");
+    out_.request.hardware_place = PlaceOfTable(table, "hardware");
+    // network = "rail", or [hardware.network] plugin = "rail" with parameters.
+    const Value* network = table != nullptr ? table->Find("network") : nullptr;
+    if (network != nullptr && network->kind == Value::kTable) {
+      network_ = Single(Network::kKind, "hardware.network");
+      return;
+    }
+    Place place;
+    const std::string name = Word(table, "hardware", "network", &place);
+    if (name.empty()) return;
+    network_ = Load(Network::kKind, name, place, nullptr, "hardware.network", {});
+    if (!network_) return;
+    Init(*network_, Network::kKind, place);
+    Resolve(*network_, out_.resolved["hardware"]["network"]);
+  }
+
+  void ReadOptimizer() { optimizer_ = Single(Optimizer::kKind, "optimizer"); }
+
+  void ReadStrategies() {
+    const Value* table = Table("strategy");
+    std::vector<std::string> names = accounting_->implied_strategies;
+    if (table != nullptr) {
+      for (const auto& [name, value] : table->table) {
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      }
+    }
+    for (const std::string& name : names) {
+      const std::string path = absl::StrCat("strategy.", name);
+      const Value* own = Table(path);
+      if (own == nullptr && table != nullptr && table->Find(name) != nullptr) continue;  // not a table: said
+      Place place = PlaceOfTable(own, path);
+      std::string plugin = name;
+      if (own != nullptr && own->Find("plugin") != nullptr) plugin = Word(own, path, "plugin", &place);
+      if (plugin.empty()) continue;
+      std::optional<Loaded> loaded = Load(Strategy::kKind, plugin, place, own, path, {});
+      if (!loaded) continue;
+      loaded->reader->Finish();
+      Init(*loaded, Strategy::kKind, place);
+      Resolve(*loaded, out_.resolved["strategy"][name]);
+      StrategyUse use;
+      use.name = name;
+      use.strategy = static_cast<const Strategy*>(loaded->plugin.get());
+      const std::shared_ptr<ParameterReader> reader = loaded->reader;
+      const Place table_place = place;
+      use.place_of = [reader, table_place](const std::string& parameter) {
+        return parameter.empty() ? table_place : reader->PlaceOf(parameter);
+      };
+      uses_.push_back(std::move(use));
+    }
+  }
+
+  void ReadSchedule() {
+    const Value* table = Table("schedule");
+    Place place;
+    const std::string name = Word(table, "schedule", "plugin", &place);
+    if (name.empty()) return;
+    std::optional<Loaded> loaded = Load(Schedule::kKind, name, place, table, "schedule", {});
+    if (!loaded) return;
+    ParameterReader& reader = *loaded->reader;
+    PlanRequest& request = out_.request;
+    std::string transfers = "exposed";
+    reader.Integer({"degree", "pipeline ranks", 1, 1 << 16}, &request.pipeline);
+    reader.Integer({"chunks", "stages per pipeline rank", 1, 1 << 12}, &request.chunks);
+    reader.Integers({"layers", "layers of each stage, in stage order", 0, 1 << 20}, &request.layers);
+    reader.Text({"transfers", "what sends between pipeline ranks cost", 0, 0, {"exposed", "ignore"}}, &transfers);
+    reader.Finish();
+    request.pipeline_place = reader.PlaceOf("degree");
+    request.chunks_place = reader.PlaceOf("chunks");
+    request.layers_place = reader.PlaceOf("layers");
+    if (transfers == "exposed" && accounting_->rules.coarse_program) {
+      diagnostics_.Error("schedule.transfers", reader.PlaceOf("transfers"),
+                         absl::StrCat("the ", accounting_->rules.name, " accounting does not count the seconds of pipeline transfers"),
+                         "write transfers = \"ignore\", or choose another accounting");
+    }
+    exposed_transfers_ = transfers == "exposed";
+    Init(*loaded, Schedule::kKind, place);
+    nlohmann::ordered_json& resolved = out_.resolved["schedule"];
+    Resolve(*loaded, resolved);
+    resolved["degree"] = request.pipeline;
+    resolved["chunks"] = request.chunks;
+    resolved["layers"] = request.layers;
+    resolved["transfers"] = transfers;
+    schedule_ = std::move(loaded);
+  }
+
+  // --- putting together ---------------------------------------------------------------------------------------
+
+  template <class Interface>
+  static std::shared_ptr<const Interface> As(const std::optional<Loaded>& loaded) {
+    return loaded ? std::static_pointer_cast<const Interface>(std::static_pointer_cast<Interface>(loaded->plugin)) : nullptr;
+  }
+
+  void Compose() {
+    auto composition = std::make_unique<Composition>();
+    Composition& c = *composition;
+    c.rules = accounting_->rules;
+    c.precision = precision_;
+    c.training = training_;
+    c.hardware = As<Hardware>(hardware_);
+    c.network = As<Network>(network_);
+    c.schedule = As<Schedule>(schedule_);
+    c.optimizer = As<Optimizer>(optimizer_);
+    c.schedule_name = schedule_ ? schedule_->name : "";
+    c.network_name = network_ ? network_->name : "";
+    c.optimizer_name = optimizer_ ? optimizer_->name : "";
+    c.exposed_transfers = exposed_transfers_;
+    static_cast<Network*>(network_->plugin.get())->Connect(c.hardware->machine());
+
+    const Place model_place = model_->reader->PlaceOf("");
+    ProgramBuilder builder;
+    const auto& model = static_cast<const Model&>(*model_->plugin);
+    const absl::Status described = Guarded(absl::StrCat("model \"", model_->name, "\" cannot be described"), [&] {
+      return model.Describe(builder, {c.rules.coarse_program, training_.sequence_length});
+    });
+    if (!described.ok()) {
+      diagnostics_.Error("model.failed", model_place, std::string(described.message()));
+      return;
+    }
+    absl::StatusOr<Program> program = builder.Take();
+    if (!program.ok()) {
+      diagnostics_.Error("model.rows", model_place,
+                         absl::StrCat("model \"", model_->name, "\" writes rows that do not fit: ", program.status().message()));
+      return;
+    }
+    std::optional<Edited> edited;
+    const absl::Status applied = Guarded("the strategies cannot be applied", [&] {
+      edited = ApplyStrategies(std::move(*program), uses_, c.rules, out_.mesh_order, mesh_place_, &diagnostics_);
+    });
+    if (!applied.ok()) diagnostics_.Error("strategy.threw", FilePlace("strategy"), std::string(applied.message()));
+    if (!edited) return;
+    c.edited = std::move(*edited);
+    c.states = c.optimizer->States(c.precision);
+    c.form = CompileForm(c.edited, c.precision, c.states);
+    const std::optional<Plan> plan = MakePlan(c, out_.request, &c.splits, &diagnostics_);
+    if (!plan) return;
+    c.plan = *plan;
+    out_.composition = std::move(composition);
+  }
+
+  const PluginRegistry& registry_;
+  const Scenario& scenario_;
+  Diagnostics& diagnostics_;
+  ComposedScenario out_;
+  std::optional<Accounting> accounting_;
+  Precision precision_;
+  Training training_;
+  Place mesh_place_;
+  std::optional<Loaded> model_, hardware_, network_, optimizer_, schedule_;
+  std::vector<StrategyUse> uses_;
+  bool exposed_transfers_ = false;
+  std::vector<std::string> complained_;
+};
+
+}  // namespace
+
+ComposedScenario ComposeScenario(const PluginRegistry& registry, const Scenario& scenario, Diagnostics* diagnostics) {
+  return Composer(registry, scenario, diagnostics).Run();
+}
+
+}  // namespace shardlab

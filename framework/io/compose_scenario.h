@@ -1,0 +1,34 @@
+#pragma once
+// From a scenario to a composition: accounting, plugins with their parameters, the model's rows, the strategies'
+// edits, the plan. Every mistake of meaning is collected; a composition comes out only when there is none.
+//
+//   ComposedScenario composed = ComposeScenario(registry, scenario, &diagnostics);
+//   if (composed.composition) ...
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/composition.h"
+#include "core/make_plan.h"
+#include "io/plugin_registry.h"
+#include "io/scenario.h"
+
+namespace shardlab {
+
+struct ComposedScenario {
+  std::unique_ptr<Composition> composition;  // null when the scenario has errors
+  PlanRequest request;
+  std::string name;
+  std::string software;
+  std::string mesh_order;
+  nlohmann::ordered_json resolved;  // the scenario with every default filled in
+  Value expect;                     // the [expect] table, kNone without one
+  // Kept alive for the composition: models and strategies answer nothing after composing, but own nothing either.
+  std::vector<std::shared_ptr<Plugin>> plugins;
+};
+
+ComposedScenario ComposeScenario(const PluginRegistry& registry, const Scenario& scenario, Diagnostics* diagnostics);
+
+}  // namespace shardlab

@@ -1,0 +1,309 @@
+#pragma once
+// DGX H100: servers of eight H100 SXM (80 GB) joined by NVLink, each GPU with one 400 Gb/s
+// InfiniBand port. An op is priced in one of two ways: the classroom's lump of FLOPs at peak x
+// efficiency, or a roofline for real ops, whose matrix products lose what tiles, waves of tiles and
+// a short inner dimension cost.
+//
+//   [hardware]
+//   plugin = "h100-dgx"
+//   nodes = 4
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/hardware.h"
+
+namespace shardlab::h100_dgx {
+
+inline constexpr int kDevicesPerNode = 8;
+
+// Data sheet: NVIDIA H100 SXM, dense rates without sparsity.
+inline constexpr double kPeakFp8 = 1979e12;
+inline constexpr double kPeakBf16 = 989e12;
+inline constexpr double kPeakTf32 = 494.5e12;
+inline constexpr double kPeakFp32 = 67e12;  // outside the tensor cores: element-wise arithmetic
+inline constexpr double kMemoryBandwidth = 3.35e12;
+
+// Share of the memory bandwidth that long streams reach: Calculon's H100 file has 3,072 GB/s x 0.90
+// for 100 MB and more, which is 2.76 of 3.35 TB/s.
+inline constexpr double kMemoryEfficiency = 0.825;
+// Gap and ramp of one kernel in a full stream. Assumed; it stands for Calculon's lower rates below
+// 100 MB too.
+inline constexpr double kLaunchSeconds = 3e-6;
+
+// Ceiling of a matrix product. The best of all shapes reaches 794.5 of 989 (bf16) and 1402.6 of
+// 1979 (fp8) TFLOP/s (MAMF, ml-engineering book). That is a record and not a working value: on A100
+// PCIe, the one device with both, the model below fits 109 layer shapes (SimuMax's table) with a
+// ceiling of 0.773 where the record is 0.811, a ratio of 0.953. The same ratio is applied here.
+inline constexpr double kProductCeiling = 0.953 * 794.5 / 989.0;
+inline constexpr double kProductCeilingFp8 = 0.953 * 1402.6 / 1979.0;
+// Fitted on the same 109 shapes (mean error 3.2 %): half of a last wave's idle processors is lost,
+// the other half comes back through other tilings and higher clocks; k / (k + 128); weight
+// gradients, which accumulate, 0.94.
+inline constexpr double kWaveShare = 0.5;
+inline constexpr double kInnerHalf = 128;
+inline constexpr double kWeightGradientFactor = 0.94;
+// cuBLAS' usual Hopper tile, and the processors of an H100 SXM (data sheet).
+inline constexpr double kTileShort = 128, kTileLong = 256;
+inline constexpr double kProcessors = 132;
+
+// Fused attention, head dimension 128, in bf16 whatever the recipe (FlashAttention-3, arXiv
+// 2407.08608, figures 5 and 6, cuDNN's bars): forward causal 315, 410, 484, 518, 529, 539 TFLOP/s
+// and backward (not causal) 305, 408, 465, 499, 518, 516 at 512 to 16k tokens, read from a
+// transcript of the bars. Both follow ceiling x s / (s + 300).
+inline constexpr double kAttentionForward = 545e12;
+inline constexpr double kAttentionBackward = 525e12;
+inline constexpr double kAttentionHalfLength = 300;
+// Half a wave of thread blocks is idle at the end; a block makes 128 x 128 elements of the output.
+// Assumed.
+inline constexpr double kAttentionBlock = 128.0 * 128.0;
+
+class H100Dgx final : public Hardware {
+ public:
+  void Visit(ParameterVisitor& v) override {
+    v.Integer(
+        {.name = "nodes", .description = "servers of eight GPUs", .minimum = 1, .maximum = 1 << 20},
+        &nodes_);
+    v.Integer({.name = "devices",
+               .description = "GPUs, instead of nodes",
+               .minimum = 0,
+               .maximum = 1 << 23,
+               .automatic = "8 x nodes"},
+              &devices_);
+    v.Amount(
+        {.name = "memory",
+         .description = "capacity line of one GPU",
+         .minimum = 0,
+         .automatic = "81559 MiB, what the driver shows; 80 GB where memory is nominal (textbook)"},
+        Unit::kBytes, &memory_);
+    v.Amount({.name = "overhead",
+              .description = "memory outside the allocator: CUDA context, communication libraries",
+              .minimum = 0,
+              .automatic = "2 GiB; 0 where memory is nominal (textbook)"},
+             Unit::kBytes, &overhead_);
+    v.Number(
+        {.name = "fragmentation",
+         .description = "share of the allocated bytes that the allocator reserves and does not use",
+         .minimum = 0,
+         .maximum = 1,
+         .automatic = "0.04; 0 where memory is nominal (textbook)"},
+        &fragmentation_);
+    v.Number(
+        {.name = "efficiency",
+         .description = "share of the peak that the classroom's products reach (textbook only)",
+         .minimum = 1e-6,
+         .maximum = 1},
+        &efficiency_);
+    v.Number({.name = "efficiency_half_tokens",
+              .description =
+                  "tokens of a micro-batch at which the efficiency is half; 0 = the same for any",
+              .minimum = 0},
+             &half_tokens_);
+    v.Number(
+        {.name = "price_per_device_hour", .description = "for the objective cost", .minimum = 0},
+        &price_);
+  }
+
+  void Init(const InitContext& context) override {
+    CheckSize(context);
+    const bool nominal = context.Fact("hardware.nominal_memory", false);
+    if (!context.is_given("memory")) memory_ = nominal ? 80e9 : 81559.0 * 1024 * 1024;
+    if (!context.is_given("overhead")) overhead_ = nominal ? 0 : 2.0 * 1024 * 1024 * 1024;
+    if (!context.is_given("fragmentation")) fragmentation_ = nominal ? 0 : 0.04;
+    if (!nominal) {
+      for (const char* name : {"efficiency", "efficiency_half_tokens"}) {
+        if (!context.is_given(name)) continue;
+        context.diagnostics->Warning(
+            "hardware.ignored", context.place_of(name),
+            std::string(name) + " is ignored (this accounting prices each op by its shape)",
+            "remove it, or use accounting = \"textbook\"");
+      }
+    }
+    if (context.precision != nullptr) compute_ = context.precision->compute;
+    BuildMachine();
+  }
+
+  const Machine& machine() const override { return machine_; }
+
+  Seconds OpTime(const OpShape& shape) const noexcept override {
+    switch (shape.kind) {
+      case OpKind::kLump:
+        return Seconds(0);  // the classroom's FLOPs are kWork rows
+      case OpKind::kWork:
+        return Classroom(shape);
+      case OpKind::kProduct:
+        return Seconds(std::max(Product(shape), Stream(shape)) + kLaunchSeconds);
+      case OpKind::kAttention:
+        return Seconds(std::max(Attention(shape), Stream(shape)) + kLaunchSeconds);
+      default:
+        return Seconds(std::max(shape.flops / kPeakFp32, Stream(shape)) + kLaunchSeconds);
+    }
+  }
+
+  std::vector<Constant> Constants() const override {
+    const std::string sheet = "NVIDIA H100 SXM data sheet, dense";
+    const std::string fit = "fitted on 109 A100 PCIe shapes of SimuMax's table";
+    const std::string attention =
+        "FlashAttention-3, arXiv 2407.08608, figures 5 and 6 (cuDNN), head dimension 128";
+    const std::string sized = "set in the scenario or by the accounting";
+    return {
+        {"peak", machine_.peak.value(), "FLOP/s", sheet},
+        {"memory bandwidth", kMemoryBandwidth, "B/s", sheet},
+        {"memory efficiency", kMemoryEfficiency, "",
+         "Calculon, H100 system file: 3072 GB/s x 0.90 over 3.35 TB/s"},
+        {"launch", kLaunchSeconds, "s", "assumed"},
+        {"product ceiling", ProductCeiling(), "", "0.953 x MAMF (ml-engineering book, MAMF table)"},
+        {"wave share", kWaveShare, "", fit},
+        {"inner dimension at half rate", kInnerHalf, "", fit},
+        {"weight gradient factor", kWeightGradientFactor, "", fit},
+        {"tile", kTileShort * kTileLong, "elements", "cuBLAS on Hopper, 128 x 256"},
+        {"processors", kProcessors, "", sheet},
+        {"attention forward", kAttentionForward, "FLOP/s", attention},
+        {"attention backward", kAttentionBackward, "FLOP/s", attention},
+        {"attention length at half rate", kAttentionHalfLength, "tokens",
+         "fitted on the same figures"},
+        {"attention block", kAttentionBlock, "elements", "assumed"},
+        {"vector peak", kPeakFp32, "FLOP/s", sheet},
+        {"efficiency", efficiency_, "", "assumed; classroom only"},
+        {"efficiency half tokens", half_tokens_, "tokens", "assumed; classroom only"},
+        {"memory", memory_, "B", sized + ": 80 GB, or 81559 MiB as nvidia-smi shows it"},
+        {"outside allocator", overhead_, "B",
+         sized + ": about 0.5 GiB of CUDA context and 0.5 GiB for each of three communicators "
+                 "(NCCL issue 964 measures "
+                 "544 to 688 MB)"},
+        {"fragmentation", fragmentation_, "",
+         sized + ": median of 36 published runs, reserved over allocated - 1"},
+        {"NVLink", kNvlink, "B/s", "NVIDIA H100 data sheet: 900 GB/s both directions together"},
+        {"port", kPort, "B/s", "DGX H100 data sheet: one 400 Gb/s port a GPU"},
+        {"NVLink hop", kNvlinkHop, "s", "NCCL src/graph/tuning.cc, ring, LL"},
+        {"network hop", kNetworkHop, "s", "NCCL src/graph/tuning.cc, ring, LL"},
+        {"host memory", kHostMemory, "B", "DGX H100 data sheet: 2 TB a server, over eight GPUs"},
+    };
+  }
+
+ private:
+  static constexpr double kNvlink = 450e9, kPort = 50e9;
+  static constexpr double kNvlinkHop = 0.6e-6, kNetworkHop = 2.7e-6;
+  static constexpr double kHostMemory = 2e12 / kDevicesPerNode;
+
+  void CheckSize(const InitContext& context) {
+    const bool by_devices = context.is_given("devices") && devices_ > 0;
+    if (by_devices && context.is_given("nodes") && devices_ != kDevicesPerNode * nodes_) {
+      Diagnostic d;
+      d.code = "hardware.size";
+      d.message = "nodes = " + std::to_string(nodes_) +
+                  " and devices = " + std::to_string(devices_) +
+                  " contradict each other (a server has 8 GPUs)";
+      d.place = context.place_of("devices");
+      d.hint = "state one of them; nodes = " + std::to_string(nodes_) +
+               " is devices = " + std::to_string(kDevicesPerNode * nodes_);
+      d.other_places = {context.place_of("nodes")};
+      context.diagnostics->Add(std::move(d));
+    }
+    if (!by_devices) devices_ = kDevicesPerNode * nodes_;
+    nodes_ = (devices_ + kDevicesPerNode - 1) / kDevicesPerNode;
+  }
+
+  void BuildMachine() {
+    machine_.name = "DGX H100";
+    machine_.devices = devices_;
+    machine_.memory = Bytes(memory_);
+    machine_.outside_allocator = Bytes(overhead_);
+    machine_.fragmentation = fragmentation_;
+    machine_.host_memory = Bytes(kHostMemory);
+    machine_.peak = FlopsPerSecond(Peak());
+    machine_.memory_bandwidth = BytesPerSecond(kMemoryBandwidth);
+    machine_.tiers = {
+        Tier{.name = "nvlink",
+             .devices = kDevicesPerNode,
+             .bandwidth = BytesPerSecond(kNvlink),
+             .latency = Seconds(kNvlinkHop),
+             .ports = 1},
+        Tier{.name = "infiniband",
+             .devices = devices_,
+             .bandwidth = BytesPerSecond(kPort),
+             .latency = Seconds(kNetworkHop),
+             .ports = 1},
+    };
+    machine_.price_per_device_hour = price_;
+    // Constant factors once, so that an op costs one division.
+    product_scale_ = 2 * kTileShort * kTileLong / (Peak() * ProductCeiling());
+    stream_scale_ = 1 / (kMemoryBandwidth * kMemoryEfficiency);
+    classroom_scale_ = 1 / (Peak() * efficiency_);
+  }
+
+  double Peak() const {
+    switch (compute_) {
+      case Dtype::kFp8:
+      case Dtype::kInt8:
+        return kPeakFp8;
+      case Dtype::kTf32:
+        return kPeakTf32;
+      case Dtype::kFp32:
+      case Dtype::kFp64:
+        return kPeakFp32;
+      default:
+        return kPeakBf16;
+    }
+  }
+  double ProductCeiling() const {
+    return Peak() == kPeakFp8 ? kProductCeilingFp8 : kProductCeiling;
+  }
+
+  // FLOPs / (peak x efficiency x x / (x + half)); the curve is exactly 1 where half is 0.
+  Seconds Classroom(const OpShape& shape) const noexcept {
+    const double flat = shape.flops * classroom_scale_;
+    if (half_tokens_ == 0) return Seconds(flat);
+    return Seconds(flat * (shape.tokens + half_tokens_) / shape.tokens);
+  }
+
+  double Stream(const OpShape& shape) const noexcept { return shape.bytes * stream_scale_; }
+
+  // Truncation to an integer is one instruction; std::ceil is a call without SSE 4.1.
+  static double Ceil(double x) noexcept {
+    const auto whole = static_cast<double>(static_cast<std::int64_t>(x));
+    return whole < x ? whole + 1 : whole;
+  }
+
+  // Tiles are counted with the long side along m or along n, whichever needs fewer. With T tiles in
+  // waves of 132 that would hold W >= T, the rate is the ceiling times filling of tiles times (1 +
+  // T/W) / 2 times k / (k + 128): seconds = flops x T x tile x 2W (k + 128) / (m n (W + T) k x peak
+  // x ceiling), growing with T and W.
+  double Product(const OpShape& shape) const noexcept {
+    const double m = std::max(shape.m, 1.0), n = std::max(shape.n, 1.0), k = std::max(shape.k, 1.0);
+    const double along_m = Ceil(m * (1 / kTileLong)) * Ceil(n * (1 / kTileShort));
+    const double along_n = Ceil(m * (1 / kTileShort)) * Ceil(n * (1 / kTileLong));
+    const double tiles = std::min(along_m, along_n);
+    const double room = Ceil(tiles * (1 / kProcessors)) * kProcessors;
+    const double scale = shape.phase == Phase::kWeightGradient
+                             ? product_scale_ / kWeightGradientFactor
+                             : product_scale_;
+    return shape.flops * scale * tiles * room * (k + kInnerHalf) / (m * n * (room + tiles) * k);
+  }
+
+  // m = elements of the output. A forward pass takes 2s FLOPs for each of them when causal, so the
+  // ramp s / (s + 300) is 600 more FLOPs for each element; a backward pass takes 2.5 times as many.
+  double Attention(const OpShape& shape) const noexcept {
+    const bool backward =
+        shape.phase == Phase::kInputGradient || shape.phase == Phase::kWeightGradient;
+    const double m = std::max(shape.m, 1.0);
+    const double ramp = m * (2 * kAttentionHalfLength) * (backward ? 2.5 : 1.0);
+    const double tail = 1 + kWaveShare * kProcessors * kAttentionBlock / m;
+    return shape.flops <= 0
+               ? 0
+               : (shape.flops * tail + ramp) / (backward ? kAttentionBackward : kAttentionForward);
+  }
+
+  int nodes_ = 4;
+  int devices_ = 0;
+  double memory_ = 0, overhead_ = 0, fragmentation_ = 0;
+  double efficiency_ = 0.5, half_tokens_ = 0, price_ = 0;
+  Dtype compute_ = Dtype::kBf16;
+  double product_scale_ = 0, stream_scale_ = 0, classroom_scale_ = 0;
+  Machine machine_;
+};
+
+}  // namespace shardlab::h100_dgx

@@ -1,0 +1,106 @@
+#include "nccl.h"
+
+#include <gtest/gtest.h>
+
+namespace shardlab::nccl {
+namespace {
+
+Machine FourServers(double port = 50e9, double nvlink = 450e9) {
+  Machine m;
+  m.devices = 32;
+  m.tiers = {Tier{.name = "nvlink",
+                  .devices = 8,
+                  .bandwidth = BytesPerSecond(nvlink),
+                  .latency = Seconds(0.6e-6)},
+             Tier{.name = "infiniband",
+                  .devices = 32,
+                  .bandwidth = BytesPerSecond(port),
+                  .latency = Seconds(2.7e-6)}};
+  return m;
+}
+
+// k ranks on each of q servers.
+Span Group(int k, int q) {
+  Span s;
+  s.size = k * q;
+  s.ranks = {k, k * q};
+  s.domains = {q, 1};
+  s.outermost = q > 1 ? 1 : 0;
+  return s;
+}
+
+constexpr Collective kAll[] = {Collective::kAllReduce, Collective::kAllGather,
+                               Collective::kReduceScatter, Collective::kAllToAll,
+                               Collective::kSendRecv};
+
+double Time(Collective c, double bytes, const Span& span, const Machine& machine = FourServers()) {
+  Nccl network;
+  network.Connect(machine);
+  return network.TransferTime({c, Bytes(bytes)}, span).value();
+}
+
+TEST(Nccl, OneRankAndASliceAreFree) {
+  for (const Collective c : kAll) EXPECT_EQ(Time(c, 1e9, Group(1, 1)), 0);
+  EXPECT_EQ(Time(Collective::kSlice, 1e9, Group(8, 4)), 0);
+}
+
+TEST(Nccl, NeverUnderTheBoundAndMonotone) {
+  for (const Collective c : kAll) {
+    for (const Span& span : {Group(2, 1), Group(8, 1), Group(1, 4), Group(4, 2), Group(8, 4)}) {
+      double before = 0;
+      for (double bytes = 1; bytes < 1e11; bytes *= 1.7) {
+        const double t = Time(c, bytes, span);
+        EXPECT_GE(t * (1 + 1e-12), SentShare(c, span.size) * bytes / 450e9);
+        EXPECT_GE(t, before);
+        EXPECT_LE(Time(c, bytes, span, FourServers(100e9)), t);
+        EXPECT_LE(Time(c, bytes, span, FourServers(50e9, 900e9)), t);
+        before = t;
+      }
+    }
+  }
+}
+
+// Eight H200 (the same links), all-reduce of 1 MiB to 256 MiB in microseconds (ml-engineering book,
+// network chapter). Measured with in-switch reduction, which is why large messages were faster than
+// any ring, and from Python, which is why small ones were slower.
+TEST(Nccl, FollowsAMeasuredSizeCurve) {
+  const double measured[][2] = {{1, 46.0},   {2, 56.9},   {4, 68.5},    {8, 94.4},    {16, 133.5},
+                                {32, 212.9}, {64, 338.9}, {128, 584.4}, {256, 1077.1}};
+  for (const auto& [mebibytes, us] : measured) {
+    EXPECT_NEAR(Time(Collective::kAllReduce, mebibytes * 1048576, Group(8, 1)) * 1e6, us, 0.25 * us)
+        << mebibytes;
+  }
+}
+
+TEST(Nccl, LargeMessagesReachTheWorkingRate) {
+  const double sent = 7.0 / 8 * 16e9;
+  EXPECT_NEAR(sent / Time(Collective::kAllGather, 16e9, Group(8, 1)), 370e9, 2e9);
+  // Full servers use eight ports, more than NVLink can carry; a rank for each server has one.
+  EXPECT_NEAR(31.0 / 32 * 16e9 / Time(Collective::kAllGather, 16e9, Group(8, 4)), 370e9, 6e9);
+  EXPECT_NEAR(3.0 / 4 * 16e9 / Time(Collective::kAllGather, 16e9, Group(1, 4)), 47e9, 1e9);
+  EXPECT_NEAR(16e9 / Time(Collective::kSendRecv, 16e9, Group(1, 2)), 47e9, 1e9);
+}
+
+TEST(Nccl, TakesAnotherProtocolAndAlgorithmBySize) {
+  Nccl network;
+  network.Connect(FourServers());
+  EXPECT_EQ(network.Algorithm({Collective::kAllReduce, Bytes(1e3)}, Group(8, 1)), "ring LL");
+  EXPECT_EQ(network.Algorithm({Collective::kAllReduce, Bytes(20e6)}, Group(8, 1)), "ring LL128");
+  EXPECT_EQ(network.Algorithm({Collective::kAllReduce, Bytes(1e9)}, Group(8, 1)), "ring Simple");
+  EXPECT_EQ(network.Algorithm({Collective::kAllReduce, Bytes(1e3)}, Group(8, 64)), "tree LL");
+  EXPECT_EQ(network.Algorithm({Collective::kAllReduce, Bytes(1e10)}, Group(8, 4)), "ring Simple");
+}
+
+TEST(Nccl, NamesAlgorithmAndSources) {
+  Nccl network;
+  network.Connect(FourServers());
+  EXPECT_EQ(network.Algorithm({Collective::kAllGather, Bytes(1e9)}, Group(8, 1)).substr(0, 4),
+            "ring");
+  EXPECT_EQ(network.Algorithm({Collective::kAllToAll, Bytes(1e9)}, Group(8, 1)).substr(0, 8),
+            "pairwise");
+  EXPECT_FALSE(network.Constants().empty());
+  for (const Constant& c : network.Constants()) EXPECT_FALSE(c.source.empty()) << c.name;
+}
+
+}  // namespace
+}  // namespace shardlab::nccl

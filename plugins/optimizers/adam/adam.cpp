@@ -1,0 +1,3 @@
+#include "adam.h"
+
+SHARDLAB_PLUGIN("adam", shardlab::adam::Adam, "Adam and AdamW: master weight and two moments")

@@ -1,0 +1,54 @@
+#pragma once
+// ZeRO (Rajbhandari et al. 2020, arXiv 1910.02054): optimizer state (stage 1), gradients (2) and weights (3) are
+// cut over the replicas instead of being stored by each of them.
+//
+//   [strategy.zero]
+//   stage = 1
+
+#include <string>
+
+#include "api/strategy.h"
+
+namespace shardlab::zero {
+
+class Zero final : public Strategy {
+ public:
+  void Visit(ParameterVisitor& v) override {
+    v.Integer({"stage", "0 nothing, 1 optimizer state, 2 and gradients, 3 and weights", 0, 3}, &stage_);
+    v.Text({"reduce", "when stage 2 reduces gradients", 0, 0, {"micro_batch", "step"}}, &reduce_);
+  }
+
+  void Apply(Editor& edit) const override {
+    edit.PlanFact("zero_stage", Value::Integer(stage_));
+    if (stage_ == 0) return;
+    const bool each = stage_ == 3 || (stage_ == 2 && reduce_ == "micro_batch");
+    StateEdit state;
+    state.roles = {AxisRole::kData, AxisRole::kContext};
+    state.shard_home = stage_ == 3;
+    // Gradients that wait whole for the end of the step save no memory until then.
+    state.shard_gradient = stage_ >= 2 && (each || !edit.Fact("zero.whole_gradients_until_reduced", true));
+    state.reduce_each_micro_batch = each;
+    edit.State(state);
+    if (stage_ == 3) {
+      edit.Hide({[](const TransferView& t) {
+                   return t.parameter && t.when == When::kMicroBatch &&
+                          (t.role == AxisRole::kData || t.role == AxisRole::kContext);
+                 },
+                 HideBehind::kPrefetch, 0, true});
+    }
+    if (edit.Fact("optimizer.gradient_norm", true)) {
+      Declared norm;
+      norm.name = "gradient norm";
+      norm.why = "clipping needs the sum of squares over all shards of the gradient, one fp32 number";
+      norm.collective = Collective::kAllReduce;
+      norm.bytes = 4;
+      edit.Declare(norm, {AxisRole::kData, AxisRole::kContext}, {});
+    }
+  }
+
+ private:
+  int stage_ = 1;
+  std::string reduce_ = "micro_batch";
+};
+
+}  // namespace shardlab::zero

@@ -1,0 +1,57 @@
+// Every tiny world of the dense model: all combinations of strategies on all meshes of at most eight ranks
+// (the triple products on every third of them).
+
+#include <gtest/gtest.h>
+
+#include "oracle/toy_models.h"
+#include "oracle/worlds.h"
+
+namespace shardlab::oracle {
+namespace {
+
+constexpr int kRanks = 8;
+
+const std::vector<Choices> kTensor = {{}, {TensorParallel({})}, {TensorParallel({.sequence_parallel = true})}};
+const std::vector<Choices> kContext = {{}, {ContextGather()}, {ContextUlysses()}};
+const std::vector<Choices> kData = {{}, {DataParallel()}};
+const std::vector<Choices> kState = {
+    {ZeroStage(1)},
+    {ZeroStage(2)},
+    {ZeroStage(3)},
+    {ZeroStage(3, true)},
+    {DataParallel(), ZeroStage(1)},
+    {DataParallel(), ZeroStage(2)},
+    {DataParallel(), ZeroStage(3)},
+    {DataParallel(), ZeroStage(3, true)},
+    {DataParallel(), HybridShard()},
+};
+const std::vector<Choices> kActivations = {
+    {RecomputeSelective()}, {RecomputeBlock(1)}, {RecomputeBlock(2)}, {KeepGathered()}};
+const std::vector<Choices> kRealised = {{ScatterThenGather()}, {TwoLevel()}};
+
+void RunAll(const char* what, const ToyModelOptions& model, Job job, const std::vector<std::vector<Choices>>& lists,
+            const std::function<bool(int)>& take = {}) {
+  const Setting setting(Unroll(ToyModel(model)), job);
+  Tally tally;
+  for (const Choices& choices : Product(lists)) RunEveryMesh(setting, choices, kRanks, tally, take);
+  Conclude(tally, what);
+}
+
+TEST(DenseWorldsTest, Cuts) { RunAll("dense, cuts", {}, {}, {kData, kTensor, kContext}); }
+
+TEST(DenseWorldsTest, CutsThatDoNotDivide) {
+  RunAll("dense, cuts that do not divide", {.sizes = kUnevenSizes}, {.batch = 5}, {kData, kTensor, kContext});
+}
+
+TEST(DenseWorldsTest, CutsAndState) { RunAll("dense, cuts and state", {.layers = 1}, {}, {kTensor, kContext, kState}); }
+
+TEST(DenseWorldsTest, CutsAndActivations) {
+  RunAll("dense, cuts and activations", {}, {}, {kData, kTensor, kContext, kActivations});
+}
+
+TEST(DenseWorldsTest, CutsAndRealisedTransfers) {
+  RunAll("dense, cuts and realised transfers", {.layers = 1}, {}, {kData, kTensor, kContext, kRealised});
+}
+
+}  // namespace
+}  // namespace shardlab::oracle

@@ -1,0 +1,8 @@
+// Built for an API before this one.
+#include "support.h"
+
+namespace {
+void Register(shardlab::Registrar*) {}
+}  // namespace
+
+BAD_ENTRY(shardlab::kPluginApiVersion - 1, sizeof(ShardlabPluginEntry), SHARDLAB_BUILD_TAG, &Register)
