@@ -2,6 +2,13 @@
 
 namespace shardlab {
 
+Value::Value() = default;
+Value::Value(const Value&) = default;
+Value::Value(Value&&) noexcept = default;
+Value& Value::operator=(const Value&) = default;
+Value& Value::operator=(Value&&) noexcept = default;
+Value::~Value() = default;
+
 const Value* Value::Find(std::string_view key) const {
   for (const auto& [name, value] : table) {
     if (name == key) return &value;

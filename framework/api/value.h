@@ -29,6 +29,14 @@ struct SHARDLAB_EXPORT Value {
   std::vector<Value> array;
   std::vector<std::pair<std::string, Value>> table;  // in the order of the file
 
+  // Defined where a pair of a name and a Value is complete: clang 14 asks for that.
+  Value();
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  ~Value();
+
   const Value* Find(std::string_view key) const;
   Value* Find(std::string_view key);
   // By dotted path through tables, "strategy.tensor.degree"; nullptr when a step is missing.

@@ -61,7 +61,8 @@ struct Command {
     ParameterDocumenter documenter;
     absl::Status ok = made.status();
     if (ok.ok()) {
-      const std::string what = absl::StrCat("cannot list the parameters of ", info.kind, " ", info.name);
+      const std::string what =
+          absl::StrCat("cannot list the parameters of ", info.kind, " ", info.name);
       ok = Guarded(what, [&] { (*made)->Visit(documenter); });
     }
     if (!ok.ok()) {
@@ -76,8 +77,12 @@ struct Command {
   Json ToJson(const PluginInfo& info, const std::vector<ParameterDoc>& docs) const {
     Json parameters = Json::array();
     for (const ParameterDoc& doc : docs) parameters.push_back(ParameterDocToJson(doc));
-    return {{"name", info.name}, {"kind", info.kind},               {"version", info.version},
-            {"file", info.file}, {"description", info.description}, {"parameters", std::move(parameters)}};
+    return {{"name", info.name},
+            {"kind", info.kind},
+            {"version", info.version},
+            {"file", info.file},
+            {"description", info.description},
+            {"parameters", std::move(parameters)}};
   }
 
   void PrintList(const PluginRegistry& registry) const {
@@ -87,7 +92,8 @@ struct Command {
     for (const PluginInfo& info : registry.List()) {
       if (info.kind != kind) out << (kind.empty() ? "" : "\n") << info.kind << "\n";
       kind = info.kind;
-      out << "  " << info.name << std::string(width - info.name.size() + 2, ' ') << info.description << "\n";
+      out << "  " << info.name << std::string(width - info.name.size() + 2, ' ') << info.description
+          << "\n";
     }
     std::vector<DataFolder> data = registry.DataFolders();
     std::sort(data.begin(), data.end(), [](const DataFolder& a, const DataFolder& b) {
@@ -101,8 +107,8 @@ struct Command {
   }
 
   void PrintOne(const PluginInfo& info, const std::vector<ParameterDoc>& docs) const {
-    out << info.name << ": " << info.description << "\n  " << info.kind << ", interface " << info.version
-        << "\n  " << info.file << "\n";
+    out << info.name << ": " << info.description << "\n  " << info.kind << ", interface "
+        << info.version << "\n  " << info.file << "\n";
     if (docs.empty()) out << "  no parameters\n";
     for (const ParameterDoc& doc : docs) {
       const std::string value = doc.DefaultText();
@@ -132,8 +138,9 @@ struct Command {
     if (!name.empty() && shown.empty()) {
       const std::string near = Nearest(name, names);
       Warn(diagnostics);
-      return Refuse("plugins.unknown", "", absl::StrCat("there is no plugin ", name),
-                    near.empty() ? "shardlab plugins list shows all of them" : "did you mean " + near + "?");
+      return Refuse(
+          "plugins.unknown", "", absl::StrCat("there is no plugin ", name),
+          near.empty() ? "shardlab plugins list shows all of them" : "did you mean " + near + "?");
     }
 
     if (name.empty() && !options.json) {
@@ -180,7 +187,8 @@ struct Command {
           {plugin.kind, plugin.name, plugin.interface_version, library, plugin.description}, {}));
       plugins.back().erase("parameters");
       if (options.json) continue;
-      out << "ok: " << plugin.kind << " " << plugin.name << ", interface " << plugin.interface_version
+      out << "ok: " << plugin.kind << " " << plugin.name << ", interface "
+          << plugin.interface_version
           << (plugin.description.empty() ? "" : ": " + plugin.description) << "\n";
     }
     if (options.json) Print({{"schema", kSchema}, {"plugins", std::move(plugins)}});
@@ -222,8 +230,9 @@ int PluginsCommand(const std::vector<std::string>& args, const PluginsCommandOpt
   return command.Refuse("command.line", "",
                         known ? absl::StrCat("plugins ", verb, " has other arguments")
                               : absl::StrCat("there is no command plugins ", verb),
-                        near.empty() ? "shardlab plugins [list | show NAME | check LIB | new KIND NAME]"
-                                     : "did you mean plugins " + near + "?");
+                        near.empty()
+                            ? "shardlab plugins [list | show NAME | check LIB | new KIND NAME]"
+                            : "did you mean plugins " + near + "?");
 }
 
 }  // namespace shardlab

@@ -26,6 +26,12 @@ struct Training {
   int global_batch_size = 0;  // sequences
 };
 
+// Layers of each stage, and how many of each class that makes: counts[stage x classes + class].
+struct LayerSplit {
+  std::vector<int> layers;
+  std::vector<double> counts;
+};
+
 struct Composition {
   Edited edited;
   Form form;
@@ -39,7 +45,7 @@ struct Composition {
   std::vector<OptimizerState> states;
   std::string schedule_name, network_name, optimizer_name;
   bool exposed_transfers = false;  // pipeline sends take time
-  std::vector<std::vector<int>> splits;  // [plan.split]: layers of each stage
+  std::vector<LayerSplit> splits;  // [plan.split]
   Plan plan;                             // the scenario's own
 };
 

@@ -7,6 +7,8 @@ namespace shardlab {
 namespace {
 
 constexpr std::size_t kF = 0, kI = 1, kW = 2, kB = 3;  // as WorkKind
+constexpr std::size_t kKeptSlot = kAccounts, kBoundarySlot = kAccounts + 1, kReplayedSlot = kAccounts + 2,
+                      kInnerSlot = kAccounts + 3;
 
 std::size_t Index(AxisRole role) { return static_cast<std::size_t>(role); }
 std::size_t Index(Account account) { return static_cast<std::size_t>(account); }
@@ -19,44 +21,40 @@ double Sum(const std::array<double, N>& values) {
   return sum;
 }
 
-void FillSizes(const Composition& c, const Plan& plan, Workspace& w) {
+void FillSizes(const Composition& c, const Plan& plan, Workspace& w, bool all_blocks) {
   const Form& form = c.form;
   for (std::size_t i = 0; i < form.masks.size(); ++i) w.degrees[i] = plan.Size(form.masks[i]);
   const double replicas = plan.Size(form.batch_atoms);
   for (std::size_t i = 0; i < form.locals.size(); ++i) {
     const LocalSize& local = form.locals[i];
     const double whole = local.batch ? plan.micro_batch_size * replicas : local.size;
-    const double cut = whole / w.degrees[local.mask];
-    w.locals[i] = c.rules.ceiling_division ? std::ceil(cut) : cut;
-  }
-  for (std::size_t i = 0; i < form.blocks.size(); ++i) {
-    const Block& block = form.blocks[i];
-    double bytes = block.coefficient;
-    for (std::uint8_t d = 0; d < block.count; ++d) bytes *= w.locals[block.local[d]];
-    w.blocks[i] = bytes / w.degrees[block.flat];
-  }
-}
-
-void AddMemory(const Composition& c, Workspace& w) {
-  for (const StateRow& row : c.form.state) {
-    w.costs[row.layer_class].bytes[Index(row.account)] += w.blocks[row.block];
-  }
-  for (const SavedRow& row : c.form.saved) {
-    ClassCosts& cost = w.costs[row.layer_class];
-    const double bytes = w.blocks[row.block];
-    switch (row.residency) {
-      case Residency::kKept: cost.kept += bytes; break;
-      case Residency::kBoundary: cost.boundary += bytes; break;
-      case Residency::kReplayed: (row.of_inner_layers ? cost.replayed_inner : cost.replayed) += bytes; break;
+    double cut = whole / w.degrees[local.mask];
+    if (c.rules.ceiling_division) {
+      const double floor = static_cast<double>(static_cast<std::int64_t>(cut));
+      cut = floor < cut ? floor + 1 : floor;
     }
+    w.locals[i] = cut;
+  }
+  w.products[0] = 1;
+  for (std::size_t i = 1; i < form.products.size(); ++i) {
+    w.products[i] = w.products[form.products[i].parent] * w.locals[form.products[i].local];
+  }
+  const std::size_t blocks = all_blocks ? form.blocks.size() : form.hot_blocks;
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const Block& block = form.blocks[i];
+    const double whole = block.coefficient * w.products[block.product];
+    w.blocks[i] = block.flat == 0 ? whole : whole / w.degrees[block.flat];
   }
 }
 
 void AddOps(const Composition& c, Workspace& w) {
-  for (const OpRow& row : c.form.ops) {
-    ClassCosts& cost = w.costs[row.layer_class];
-    const double seconds = c.hardware->OpTime(ShapeOf(c, row, w)).value();
-    switch (row.bucket) {
+  for (std::size_t i = 0; i < c.form.op_prices.size(); ++i) {
+    w.op_seconds[i] = c.hardware->OpTime(ShapeOf(c, c.form.op_prices[i], w)).value();
+  }
+  for (const OpTerm& term : c.form.op_terms) {
+    ClassCosts& cost = w.costs[term.layer_class];
+    const double seconds = term.count * w.op_seconds[term.price];
+    switch (term.bucket) {
       case Bucket::kForward: cost.forward += seconds; break;
       case Bucket::kReplay: cost.replay += seconds; break;
       case Bucket::kInputGradient: cost.input_gradient += seconds; break;
@@ -99,9 +97,23 @@ void AddTransfer(const Composition& c, const Plan& plan, const TransferRow& row,
 }
 
 void AddTransfers(const Composition& c, const Plan& plan, Workspace& w) {
-  for (const TransferRow& row : c.form.transfers) {
-    if (w.degrees[row.mask] <= 1) continue;
-    AddTransfer(c, plan, row, TransferSeconds(c, row, w), w.costs[row.layer_class]);
+  for (std::size_t i = 0; i < c.form.transfer_prices.size(); ++i) {
+    const TransferPrice& price = c.form.transfer_prices[i];
+    w.transfer_seconds[i] = w.degrees[price.mask] <= 1 ? 0
+                            : c.network->TransferTime({price.collective, Bytes(Payload(price, w))}, w.span_of[price.mask]).value();
+  }
+  for (const TransferTerm& term : c.form.transfer_terms) {
+    const double seconds = term.count * w.transfer_seconds[term.row.price];
+    if (seconds > 0) AddTransfer(c, plan, term.row, seconds, w.costs[term.row.per_layer ? term.row.layer_class : c.form.classes.size()]);
+  }
+}
+
+void SumUp(Workspace& w) {
+  for (ClassCosts& cost : w.costs) {
+    cost.slot_forward = cost.forward + Sum(cost.blocking_forward);
+    cost.slot_backward = cost.input_gradient + cost.weight_gradient + cost.replay + Sum(cost.blocking_backward);
+    cost.step_now = Sum(cost.step_blocking);
+    cost.step_late = Sum(cost.step_trailing);
   }
 }
 
@@ -113,6 +125,11 @@ struct RankWork {
   double SlotForward() const { return forward + Sum(exposed_forward); }
   double SlotBackward() const { return backward + recompute + Sum(exposed_backward); }
 };
+
+// Layers of cost class k on a stage; behind the layer classes stands what a rank does once, on its first stage.
+double CountOf(const Composition& c, const Plan& plan, int stage, bool first, std::size_t k) {
+  return k < c.form.classes.size() ? LayersOn(c, plan, stage, k) : first ? 1 : 0;
+}
 
 void AddScaled(std::array<double, kAxisRoles>& to, const std::array<double, kAxisRoles>& from, double n) {
   for (std::size_t r = 0; r < kAxisRoles; ++r) to[r] += n * from[r];
@@ -144,13 +161,12 @@ void HideInSlot(double prefetched, RankWork& work) {
 
 struct StageSum {
   RankWork work;
-  double blocks = 0;  // layers
   std::array<double, kAxisRoles> trailing{};
 };
 
-void AddStage(const Composition& c, const Plan& plan, int stage, const Workspace& w, StageSum& sum) {
-  for (std::size_t k = 0; k < c.form.classes.size(); ++k) {
-    const double n = LayersOn(c, plan, stage, k);
+void AddStage(const Composition& c, const Plan& plan, int stage, bool first, const Workspace& w, StageSum& sum) {
+  for (std::size_t k = 0; k < w.costs.size(); ++k) {
+    const double n = CountOf(c, plan, stage, first, k);
     if (n == 0) continue;
     const ClassCosts& cost = w.costs[k];
     RankWork& work = sum.work;
@@ -164,22 +180,20 @@ void AddStage(const Composition& c, const Plan& plan, int stage, const Workspace
     AddScaled(work.step_hidden, cost.step_ignored, n);
     AddScaled(sum.trailing, cost.step_trailing, n);
     AddPrefetched(c.rules, cost, n, work);
-    if (c.form.classes[k].position == StagePosition::kLayer) sum.blocks += n;
   }
 }
 
-// Splits what trails behind the last backward pass: all but the last block's share hides while that pass lasts.
-void SettleTrailing(StageSum& sum) {
-  RankWork& work = sum.work;
-  const double total = Sum(sum.trailing);
-  if (total <= 0) return;
-  const double cover = work.SlotBackward();
-  const double shown = std::max(total / std::max(1.0, sum.blocks), total - cover);
-  for (std::size_t r = 0; r < kAxisRoles; ++r) {
-    const double part = sum.trailing[r] / total;
-    work.step_exposed[r] += part * shown;
-    work.step_hidden[r] += part * (total - shown);
+// Of what trails behind the last backward pass all but the last block's share hides while that pass lasts.
+double TrailingShown(double total, double blocks, double backward) {
+  return total <= 0 ? 0 : std::max(total / std::max(1.0, blocks), total - backward);
+}
+
+double BlocksOn(const Composition& c, const Plan& plan, int stage) {
+  double blocks = 0;
+  for (std::size_t k = 0; k < c.form.classes.size(); ++k) {
+    if (c.form.classes[k].position == StagePosition::kLayer) blocks += LayersOn(c, plan, stage, k);
   }
+  return blocks;
 }
 
 int StageOf(const Plan& plan, int rank, int chunk, const CompiledOrder* order) {
@@ -192,9 +206,9 @@ double LargestPrefetch(const Composition& c, const Plan& plan, int rank, const C
   double largest = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     double stage = 0;
-    for (std::size_t k = 0; k < c.form.classes.size(); ++k) {
+    for (std::size_t k = 0; k < w.costs.size(); ++k) {
       const ClassCosts& cost = w.costs[k];
-      stage += LayersOn(c, plan, StageOf(plan, rank, chunk, order), k) *
+      stage += CountOf(c, plan, StageOf(plan, rank, chunk, order), chunk == 0, k) *
                (cost.gather_forward + cost.gather_backward + cost.scatter);
     }
     largest = std::max(largest, stage);
@@ -202,36 +216,71 @@ double LargestPrefetch(const Composition& c, const Plan& plan, int rank, const C
   return largest;
 }
 
-StageSum WorkOf(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order, double prefetch, Workspace& w) {
-  StageSum sum;
+// The fast pass: what a rank's micro-batch and step end take, in sum. Fills the stages' costs; returns the seconds
+// that the rank spends after its last op.
+double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order, double prefetch, Workspace& w) {
+  double now = 0, late = 0, blocks = 0, backward = 0, slot = 0;
+  for (int chunk = 0; chunk < plan.chunks; ++chunk) {
+    const int stage = StageOf(plan, rank, chunk, order);
+    RankWork shown;  // of the prefetched
+    double forward_slot = 0, backward_slot = 0, weights = 0;
+    for (std::size_t k = 0; k < w.costs.size(); ++k) {
+      const double n = CountOf(c, plan, stage, chunk == 0, k);
+      if (n == 0) continue;
+      const ClassCosts& cost = w.costs[k];
+      forward_slot += n * cost.slot_forward;
+      backward_slot += n * cost.slot_backward;
+      weights += n * cost.weight_gradient;
+      now += n * cost.step_now;
+      late += n * cost.step_late;
+      AddPrefetched(c.rules, cost, n, shown);
+    }
+    const std::size_t data = Index(AxisRole::kData);
+    forward_slot += shown.exposed_forward[data];
+    backward_slot += shown.exposed_backward[data];
+    if (prefetch > 0) backward_slot += std::max(0.0, prefetch - (forward_slot + backward_slot));
+    double* cost = &w.stage_cost[Size(stage) * 4];
+    cost[kF] = forward_slot;
+    cost[kB] = backward_slot;
+    // A split backward: recomputation and blocking traffic belong to the input gradient.
+    cost[kW] = weights;
+    cost[kI] = backward_slot - weights;
+    slot += forward_slot + backward_slot;
+    backward += backward_slot;
+    if (late > 0) blocks += BlocksOn(c, plan, stage);
+  }
+  w.slot[Size(rank)] = slot;
+  return now + TrailingShown(late, blocks, backward);
+}
+
+// The same with its parts, for the one rank that is reported.
+RankWork Parts(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order, double prefetch, const Workspace& w) {
+  RankWork all;
+  std::array<double, kAxisRoles> trailing{};
+  double blocks = 0, backward = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     const int stage = StageOf(plan, rank, chunk, order);
     StageSum one;
-    AddStage(c, plan, stage, w, one);
-    if (c.rules.prefetch_hides_in_slot && prefetch > 0) HideInSlot(prefetch, one.work);
-    double* cost = &w.stage_cost[Size(stage) * 4];
-    cost[kF] = one.work.SlotForward();
-    cost[kB] = one.work.SlotBackward();
-    // A split backward: recomputation and blocking traffic belong to the input gradient.
-    double weights = 0;
-    for (std::size_t k = 0; k < c.form.classes.size(); ++k) {
-      weights += LayersOn(c, plan, stage, k) * w.costs[k].weight_gradient;
-    }
-    cost[kW] = weights;
-    cost[kI] = cost[kB] - weights;
-    sum.work.forward += one.work.forward;
-    sum.work.backward += one.work.backward;
-    sum.work.recompute += one.work.recompute;
-    AddScaled(sum.work.exposed_forward, one.work.exposed_forward, 1);
-    AddScaled(sum.work.exposed_backward, one.work.exposed_backward, 1);
-    AddScaled(sum.work.hidden, one.work.hidden, 1);
-    AddScaled(sum.work.step_exposed, one.work.step_exposed, 1);
-    AddScaled(sum.work.step_hidden, one.work.step_hidden, 1);
-    AddScaled(sum.trailing, one.trailing, 1);
-    sum.blocks += one.blocks;
+    AddStage(c, plan, stage, chunk == 0, w, one);
+    if (prefetch > 0) HideInSlot(prefetch, one.work);
+    all.forward += one.work.forward;
+    all.backward += one.work.backward;
+    all.recompute += one.work.recompute;
+    AddScaled(all.exposed_forward, one.work.exposed_forward, 1);
+    AddScaled(all.exposed_backward, one.work.exposed_backward, 1);
+    AddScaled(all.hidden, one.work.hidden, 1);
+    AddScaled(all.step_exposed, one.work.step_exposed, 1);
+    AddScaled(all.step_hidden, one.work.step_hidden, 1);
+    AddScaled(trailing, one.trailing, 1);
+    backward += one.work.SlotBackward();
+    blocks += BlocksOn(c, plan, stage);
   }
-  SettleTrailing(sum);
-  return sum;
+  const double late = Sum(trailing), shown = TrailingShown(late, blocks, backward);
+  for (std::size_t r = 0; r < kAxisRoles && late > 0; ++r) {
+    all.step_exposed[r] += trailing[r] / late * shown;
+    all.step_hidden[r] += trailing[r] / late * (late - shown);
+  }
+  return all;
 }
 
 RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order, const Workspace& w) {
@@ -249,10 +298,15 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
         memory.bytes[Index(account)] += n * cost.bytes[Index(account)];
       }
       gathered = std::max(gathered, cost.bytes[Index(Account::kGathered)]);
-      const double segment = c.form.classes[k].segment;
-      kept += held * (n * cost.kept + std::ceil(n / segment) * cost.boundary);
-      const double together = std::min(n, segment);
-      working = std::max(working, together * cost.replayed + (together - 1) * cost.replayed_inner);
+      kept += held * n * cost.bytes[kKeptSlot];
+      const Form::ClassRow& row = c.form.classes[k];
+      if (!row.replays) {
+        working = std::max(working, cost.bytes[kReplayedSlot]);
+        continue;
+      }
+      kept += held * std::ceil(n / row.segment) * cost.bytes[kBoundarySlot];
+      const double together = std::min(n, static_cast<double>(row.segment));
+      working = std::max(working, together * cost.bytes[kReplayedSlot] + (together - 1) * cost.bytes[kInnerSlot]);
     }
   }
   memory.in_flight = in_flight / plan.chunks;
@@ -298,21 +352,18 @@ double PlayPipeline(const Composition& c, const Plan& plan, const CompiledOrder*
   return makespan;
 }
 
-bool Overlaps(const Composition& c) {
-  return std::any_of(c.form.transfers.begin(), c.form.transfers.end(), [&](const TransferRow& t) {
-    return t.hide == HideBehind::kLastBackward || (t.hide == HideBehind::kPrefetch && !c.rules.prefetch_hides_in_slot);
-  });
-}
-
 }  // namespace
 
 Workspace::Workspace(const Composition& c)
     : spans(c.edited.mesh, c.hardware->machine().tiers),
       degrees(c.form.masks.size()),
       locals(c.form.locals.size()),
+      products(c.form.products.size()),
       blocks(c.form.blocks.size()),
+      op_seconds(c.form.op_prices.size()),
+      transfer_seconds(c.form.transfer_prices.size()),
       span_of(c.form.masks.size()),
-      costs(c.form.classes.size()) {}
+      costs(c.form.classes.size() + 1) {}
 
 void Workspace::Reserve(const Plan& plan, const CompiledOrder* order) {
   const std::size_t ranks = Size(plan.pipeline);
@@ -320,47 +371,29 @@ void Workspace::Reserve(const Plan& plan, const CompiledOrder* order) {
     memory.resize(ranks);
     finish.resize(ranks);
     slot.resize(ranks);
+    step_end.resize(ranks);
   }
   if (stage_cost.size() < ranks * Size(plan.chunks) * 4) stage_cost.resize(ranks * Size(plan.chunks) * 4);
   if (order != nullptr && ends.size() < order->events.size()) ends.resize(order->events.size());
 }
 
-double LayersOn(const Composition& c, const Plan& plan, int stage, std::size_t layer_class) {
-  const Form::ClassRow& row = c.form.classes[layer_class];
-  const int stages = plan.pipeline * plan.chunks;
-  switch (row.position) {
-    case StagePosition::kFirst: return stage == 0 ? 1 : 0;
-    case StagePosition::kLast: return stage == stages - 1 ? 1 : 0;
-    case StagePosition::kSpread: return 1.0 / stages;
-    case StagePosition::kLayer: break;
-  }
-  // Classes of layers follow one another; a stage holds a run of the whole sequence.
-  const std::vector<int>& split = c.splits[Size(plan.split)];
-  int begin = 0, first = 0;
-  for (int s = 0; s < stage; ++s) begin += split[Size(s)];
-  for (std::size_t k = 0; k < layer_class; ++k) {
-    if (c.form.classes[k].position == StagePosition::kLayer) first += c.form.classes[k].repeat;
-  }
-  const int low = std::max(begin, first), high = std::min(begin + split[Size(stage)], first + row.repeat);
-  return std::max(0, high - low);
-}
-
-OpShape ShapeOf(const Composition& c, const OpRow& row, const Workspace& w) noexcept {
+OpShape ShapeOf(const Composition& c, const OpPrice& price, const Workspace& w) noexcept {
   OpShape shape;
-  shape.kind = row.kind;
-  shape.phase = row.phase;
-  std::size_t at = 0;
-  for (std::uint8_t i = 0; i < row.m; ++i) shape.m *= w.locals[row.local[at++]];
-  for (std::uint8_t i = 0; i < row.n; ++i) shape.n *= w.locals[row.local[at++]];
-  for (std::uint8_t i = 0; i < row.k; ++i) shape.k *= w.locals[row.local[at++]];
-  shape.flops = row.flops * shape.m * shape.n * shape.k;
-  for (std::uint8_t i = 0; i < row.bytes; ++i) shape.bytes += w.blocks[row.block[i]];
+  shape.kind = price.kind;
+  shape.phase = price.phase;
+  shape.m = w.blocks[price.m];
+  shape.n = w.blocks[price.n];
+  shape.k = w.blocks[price.k];
+  shape.flops = price.flops * shape.m * shape.n * shape.k;
+  for (std::uint8_t i = 0; i < price.bytes; ++i) shape.bytes += w.blocks[price.block[i]];
   shape.tokens = w.blocks[c.form.tokens];
   return shape;
 }
 
-double TransferSeconds(const Composition& c, const TransferRow& row, const Workspace& w) noexcept {
-  return c.network->TransferTime({row.collective, Bytes(w.blocks[row.block])}, w.span_of[row.mask]).value();
+double Payload(const TransferPrice& price, const Workspace& w) noexcept {
+  double bytes = 0;
+  for (const std::uint16_t block : price.payload) bytes += w.blocks[block];
+  return bytes;
 }
 
 double HopSeconds(const Composition& c, const Workspace& w) noexcept {
@@ -368,31 +401,28 @@ double HopSeconds(const Composition& c, const Workspace& w) noexcept {
 }
 
 double OptimizerSeconds(const Composition& c, const RankMemory& memory) noexcept {
-  if (!c.rules.count_optimizer_time) return 0;
-  const double state = memory.bytes[Index(Account::kOptimizer)], gradients = memory.bytes[Index(Account::kGradients)];
-  double width = 0;
-  for (const OptimizerState& s : c.states) width += BytesPerElement(s.dtype) * s.per_parameter;
-  const double updated = width > 0 ? state / width : 0;  // parameters that this rank updates
+  if (!c.rules.count_optimizer_time || c.form.state_width == 0) return 0;
+  const double state = memory.bytes[Index(Account::kOptimizer)];
   OpShape shape;
   shape.kind = OpKind::kAdd;
   shape.phase = Phase::kUpdate;
-  shape.m = updated;
-  shape.flops = updated * c.optimizer->FlopsPerParameter();
+  shape.m = state / c.form.state_width;  // parameters that this rank updates
+  shape.flops = shape.m * c.optimizer->FlopsPerParameter();
   // State is read and written, the gradient read, the parameter written.
-  shape.bytes = 2 * state + std::min(gradients, updated * BytesOf(c.precision, DtypeSlot::kGradients)) +
-                updated * BytesOf(c.precision, DtypeSlot::kParameters);
+  shape.bytes = 2 * state + shape.m * c.form.update_width;
   return c.hardware->OpTime(shape).value();
 }
 
-void ComputeCosts(const Composition& c, const Plan& plan, int pipeline_rank, Workspace& w) noexcept {
-  FillSizes(c, plan, w);
+void ComputeCosts(const Composition& c, const Plan& plan, int pipeline_rank, Workspace& w, bool all_blocks) noexcept {
+  FillSizes(c, plan, w, all_blocks);
   for (std::size_t i = 0; i < c.form.masks.size(); ++i) {
     if (w.degrees[i] > 1) w.span_of[i] = w.spans.Of(c.form.masks[i], pipeline_rank);
   }
   std::fill(w.costs.begin(), w.costs.end(), ClassCosts());
-  AddMemory(c, w);
+  for (const MemoryTerm& term : c.form.memory_terms) w.costs[term.layer_class].bytes[term.slot] += w.blocks[term.block];
   AddOps(c, w);
   AddTransfers(c, plan, w);
+  SumUp(w);
 }
 
 Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder* order, Workspace& w,
@@ -400,25 +430,25 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
   w.spans.Set(plan);
   bool uniform = true;
   for (const AtomMask mask : c.form.masks) uniform &= w.spans.Uniform(mask);
-
-  Evaluation e;
-  e.capacity = c.hardware->machine().memory.value();
-  double prefetch = 0;
-  const auto prepare = [&](int rank) {
-    if (!uniform) ComputeCosts(c, plan, rank, w);
-    return WorkOf(c, plan, rank, order, prefetch, w);
-  };
   ComputeCosts(c, plan, 0, w);
+  const auto costs_of = [&](int rank) {
+    if (!uniform) ComputeCosts(c, plan, rank, w);
+  };
+
+  double prefetch = 0;
   for (int r = 0; r < plan.pipeline && c.rules.prefetch_hides_in_slot; ++r) {
-    if (!uniform) ComputeCosts(c, plan, r, w);
+    costs_of(r);
     prefetch = std::max(prefetch, LargestPrefetch(c, plan, r, order, w));
   }
+  Evaluation e;
+  e.capacity = c.hardware->machine().memory.value();
   for (int r = 0; r < plan.pipeline; ++r) {
-    const StageSum sum = prepare(r);
-    w.slot[Size(r)] = sum.work.SlotForward() + sum.work.SlotBackward();
-    w.memory[Size(r)] = MemoryOf(c, plan, r, order, w);
-    if (w.memory[Size(r)].total > e.peak) {
-      e.peak = w.memory[Size(r)].total;
+    costs_of(r);
+    w.step_end[Size(r)] = Time(c, plan, r, order, prefetch, w);
+    RankMemory& memory = w.memory[Size(r)];
+    memory = MemoryOf(c, plan, r, order, w);
+    if (memory.total > e.peak) {
+      e.peak = memory.total;
       e.worst_rank = r;
     }
   }
@@ -426,33 +456,29 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
 
   const double hop = hops && plan.pipeline > 1 && c.exposed_transfers ? HopSeconds(c, w) : 0;
   e.pipeline = PlayPipeline(c, plan, order, hop, w);
-  StageSum last;
-  double last_optimizer = 0;
   for (int r = 0; r < plan.pipeline; ++r) {
-    const StageSum sum = prepare(r);
     const double optimizer = OptimizerSeconds(c, w.memory[Size(r)]);
     const double begin = c.rules.reductions_after_pipeline ? e.pipeline : w.finish[Size(r)];
-    const double end = begin + Sum(sum.work.step_exposed) + optimizer;
-    if (r == 0 || end > e.step) {
-      e.step = end;
-      e.time_rank = r;
-      last = sum;
-      last_optimizer = optimizer;
-    }
+    const double end = begin + w.step_end[Size(r)] + optimizer;
+    if (r > 0 && end <= e.step) continue;
+    e.step = end;
+    e.time_rank = r;
+    e.time.optimizer = optimizer;
   }
+  costs_of(e.time_rank);
+  const RankWork work = Parts(c, plan, e.time_rank, order, prefetch, w);
   const double m = plan.micro_batches;
-  e.time.forward = m * last.work.forward;
-  e.time.backward = m * last.work.backward;
-  e.time.recompute = m * last.work.recompute;
-  e.time.optimizer = last_optimizer;
+  e.time.forward = m * work.forward;
+  e.time.backward = m * work.backward;
+  e.time.recompute = m * work.recompute;
   for (std::size_t r = 0; r < kAxisRoles; ++r) {
-    e.time.exposed[r] = m * (last.work.exposed_forward[r] + last.work.exposed_backward[r]) + last.work.step_exposed[r];
-    e.time.hidden[r] = m * last.work.hidden[r] + last.work.step_hidden[r];
+    e.time.exposed[r] = m * (work.exposed_forward[r] + work.exposed_backward[r]) + work.step_exposed[r];
+    e.time.hidden[r] = m * work.hidden[r] + work.step_hidden[r];
   }
   const double busy = e.time.forward + e.time.backward + e.time.recompute + e.time.optimizer + Sum(e.time.exposed);
   // What is left of sums of many terms is rounding, not idleness.
   e.time.bubble = e.step - busy > 1e-12 * e.step ? e.step - busy : 0;
-  e.approximate = Overlaps(c);
+  e.approximate = c.form.overlaps;
   return e;
 }
 

@@ -18,8 +18,7 @@ namespace shardlab {
 
 // Per layer class: what one layer costs on one rank.
 struct ClassCosts {
-  std::array<double, kAccounts> bytes{};  // parameters, gradients, optimizer; gathered
-  double kept = 0, boundary = 0, replayed = 0, replayed_inner = 0;  // activations of a micro-batch
+  std::array<double, kMemorySlots> bytes{};  // [Account], then activations of a micro-batch by residency
   double forward = 0, input_gradient = 0, weight_gradient = 0, replay = 0;  // seconds
   // Seconds of collectives per micro-batch that block, by role, in the forward and in the backward pass.
   std::array<double, kAxisRoles> blocking_forward{}, blocking_backward{};
@@ -27,6 +26,9 @@ struct ClassCosts {
   double gather_forward = 0, gather_backward = 0, scatter = 0;  // prefetched and trailing
   // Once a step: blocking, hidden behind the last backward as far as it reaches, not counted.
   std::array<double, kAxisRoles> step_blocking{}, step_trailing{}, step_ignored{};
+
+  // Sums of the above.
+  double slot_forward = 0, slot_backward = 0, step_now = 0, step_late = 0;
 };
 
 struct TimeParts {
@@ -60,13 +62,14 @@ class Workspace {
   void Reserve(const Plan& plan, const CompiledOrder* order);
 
   SpanTable spans;
-  std::vector<double> degrees, locals, blocks;        // [Form::masks], [Form::locals], [Form::blocks]
+  std::vector<double> degrees, locals, products, blocks;  // [Form::masks], [Form::locals], ...
+  std::vector<double> op_seconds, transfer_seconds;   // [Form::op_prices], [Form::transfer_prices]
   std::vector<Span> span_of;                          // [Form::masks]
   std::vector<ClassCosts> costs;                      // [class]
   std::vector<double> stage_cost;                     // [stage x 4 + WorkKind]
   std::vector<double> ends;                           // [event]
   std::vector<RankMemory> memory;                     // [pipeline rank]
-  std::vector<double> finish, slot;                   // [pipeline rank]
+  std::vector<double> finish, slot, step_end;         // [pipeline rank]
 };
 
 // `order` of (plan.pipeline, chunks, micro_batches); may be null for one pipeline rank. Reserve must have been
@@ -75,18 +78,22 @@ Evaluation Evaluate(const Composition& composition, const Plan& plan, const Comp
                     Workspace& workspace, bool hops = true) noexcept;
 
 // Layers of class `layer_class` on stage `stage` of the plan (1 for an end on its stage, a share for kSpread).
-double LayersOn(const Composition& composition, const Plan& plan, int stage, std::size_t layer_class);
+inline double LayersOn(const Composition& composition, const Plan& plan, int stage, std::size_t layer_class) {
+  const LayerSplit& split = composition.splits[static_cast<std::size_t>(plan.split)];
+  return split.counts[static_cast<std::size_t>(stage) * composition.form.classes.size() + layer_class];
+}
 
-// The block costs of one pipeline rank: fills degrees to costs of the workspace. Ranks differ only where groups
-// lie differently on the machine.
-void ComputeCosts(const Composition& composition, const Plan& plan, int pipeline_rank, Workspace& workspace) noexcept;
+// The block costs of one pipeline rank: fills degrees to costs of the workspace, for Explain all blocks. Ranks differ
+// only where groups lie differently on the machine.
+void ComputeCosts(const Composition& composition, const Plan& plan, int pipeline_rank, Workspace& workspace,
+                  bool all_blocks = false) noexcept;
 
-// Seconds of one call of a transfer row, and its payload.
-double TransferSeconds(const Composition& composition, const TransferRow& row, const Workspace& workspace) noexcept;
+// What one call of a transfer moves.
+double Payload(const TransferPrice& price, const Workspace& workspace) noexcept;
 // Seconds for the stream to reach the next pipeline rank.
 double HopSeconds(const Composition& composition, const Workspace& workspace) noexcept;
 // Optimizer step of a rank that holds these bytes.
 double OptimizerSeconds(const Composition& composition, const RankMemory& memory) noexcept;
-OpShape ShapeOf(const Composition& composition, const OpRow& row, const Workspace& workspace) noexcept;
+OpShape ShapeOf(const Composition& composition, const OpPrice& price, const Workspace& workspace) noexcept;
 
 }  // namespace shardlab

@@ -24,11 +24,14 @@ class Explainer {
     out_.exposed_pipeline = std::clamp(out_.evaluation.step - without_hops, 0.0, out_.evaluation.time.bubble);
     OwnBubble();
     RecomputeShare();
-    for (int r = 0; r < plan_.pipeline; ++r) out_.ranks.push_back(Rank(r));
+    for (int r = 0; r < plan_.pipeline; ++r) {
+      ComputeCosts(c_, plan_, r, w_, true);
+      out_.ranks.push_back(Rank(r));
+    }
     out_.transfer_rank = transfer_rank < 0 ? out_.evaluation.worst_rank : transfer_rank;
-    ComputeCosts(c_, plan_, out_.transfer_rank, w_);
+    ComputeCosts(c_, plan_, out_.transfer_rank, w_, true);
     Transfers(out_.transfer_rank);
-    ComputeCosts(c_, plan_, out_.evaluation.time_rank, w_);
+    ComputeCosts(c_, plan_, out_.evaluation.time_rank, w_, true);
     Times(out_.evaluation.time_rank);
     return std::move(out_);
   }
@@ -156,7 +159,8 @@ class Explainer {
       for (const int stage : x.stages) {
         const double together = std::min(LayersOn(c_, plan_, stage, k), static_cast<double>(c_.form.classes[k].segment));
         if (together == 0) continue;
-        const double bytes = together * w_.costs[k].replayed + (together - 1) * w_.costs[k].replayed_inner;
+        const auto& slots = w_.costs[k].bytes;
+        const double bytes = together * slots[kAccounts + 2] + (together - 1) * slots[kAccounts + 3];
         if (bytes > most) {
           most = bytes;
           working = k;
@@ -231,7 +235,7 @@ class Explainer {
     double hideable = 0;
     std::vector<bool> hides;
     for (const TransferRow& row : c_.form.transfers) {
-      if (w_.degrees[row.mask] <= 1) continue;
+      if (w_.degrees[c_.form.transfer_prices[row.price].mask] <= 1) continue;
       const double layers = row.per_layer ? LayersOnRank(rank, row.layer_class) : 1;
       if (layers == 0) continue;
       TransferEntry entry = Transfer(row, layers);
@@ -268,23 +272,25 @@ class Explainer {
 
   TransferEntry Transfer(const TransferRow& row, double layers) const {
     TransferEntry entry;
-    const AtomMask mask = c_.form.masks[row.mask];
-    entry.axis = AxisName(mask);
+    const TransferPrice& price = c_.form.transfer_prices[row.price];
+    const double payload = Payload(price, w_);
+    entry.axis = AxisName(c_.form.masks[price.mask]);
     entry.role = row.role;
-    entry.collective = Name(row.collective);
+    entry.collective = Name(price.collective);
     entry.phase = Name(row.phase);
     entry.count = layers * (row.when == When::kMicroBatch ? plan_.micro_batches : 1);
-    entry.span = w_.span_of[row.mask];
+    entry.span = w_.span_of[price.mask];
     entry.group_size = entry.span.size;
-    const TransferShape shape{row.collective, Bytes(w_.blocks[row.block])};
-    entry.bytes_per_call = SentShare(row.collective, entry.group_size) * w_.blocks[row.block];
+    const TransferShape shape{price.collective, Bytes(payload)};
+    entry.bytes_per_call = SentShare(price.collective, entry.group_size) * payload;
     entry.bytes = entry.count * entry.bytes_per_call;
     entry.tier = c_.hardware->machine().tiers[Size(entry.span.outermost)].name;
     entry.algorithm = c_.network->Algorithm(shape, entry.span);
-    entry.seconds = entry.exposed_seconds = entry.count * TransferSeconds(c_, row, w_);
+    entry.seconds = entry.exposed_seconds = entry.count * w_.transfer_seconds[row.price];
     if (row.step >= 0) {
       const Step& step = c_.edited.derived.steps[Size(row.step)];
       entry.tensor = program_.tensor(step.source.tensor).name;
+      if (row.tensors > 1) entry.tensor = absl::StrCat(program_.classes[row.layer_class].name, " weights");
       if (step.source.gradient) entry.tensor += " gradient";
       entry.author = Author(step.author);
       entry.realised = step.realised;
@@ -348,7 +354,7 @@ class Explainer {
     for (const OpRow& row : c_.form.ops) {
       const double n = LayersOnRank(rank, row.layer_class);
       if (n == 0) continue;
-      const OpShape shape = ShapeOf(c_, row, w_);
+      const OpShape shape = ShapeOf(c_, c_.form.op_prices[row.price], w_);
       TimeEntry entry;
       entry.part = Part(row.bucket);
       entry.author = row.bucket == Bucket::kReplay ? RecomputeAuthor(row.layer_class) : Author(-1);
@@ -369,7 +375,7 @@ class Explainer {
     for (const OpRow& row : c_.form.ops) {
       double n = 0;
       for (int stage = 0; stage < plan_.pipeline * plan_.chunks; ++stage) n += LayersOn(c_, plan_, stage, row.layer_class);
-      (row.bucket == Bucket::kReplay ? replayed : needed) += n * ShapeOf(c_, row, w_).flops;
+      (row.bucket == Bucket::kReplay ? replayed : needed) += n * ShapeOf(c_, c_.form.op_prices[row.price], w_).flops;
     }
     out_.recompute_flops_share = needed > 0 ? replayed / needed : 0;
   }

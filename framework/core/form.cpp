@@ -12,6 +12,9 @@ class Compiler {
 
   Form Run() {
     form_.masks.push_back(0);
+    form_.products.push_back({});
+    for (const OptimizerState& s : states_) form_.state_width += BytesPerElement(s.dtype) * s.per_parameter;
+    form_.update_width = Width(DtypeSlot::kGradients) + Width(DtypeSlot::kParameters);
     FindBatchAtoms();
     for (const LayerClass& layer : program_.classes) {
       form_.classes.push_back({layer.position, layer.repeat, layer.segment, layer.whole_block_recompute});
@@ -22,6 +25,7 @@ class Compiler {
     for (const Saved& saved : edited_.derived.saved) AddSaved(saved);
     for (std::size_t i = 0; i < edited_.derived.steps.size(); ++i) AddStep(i);
     for (std::size_t i = 0; i < edited_.derived.declared.size(); ++i) AddDeclared(i);
+    SumUp();
     return std::move(form_);
   }
 
@@ -57,40 +61,44 @@ class Compiler {
   }
 
   std::uint16_t AddBlock(const Block& block) {
-    for (std::size_t i = 0; i < form_.blocks.size(); ++i) {
-      const Block& known = form_.blocks[i];
-      if (known.coefficient == block.coefficient && known.count == block.count && known.local == block.local &&
-          known.flat == block.flat) {
-        return static_cast<std::uint16_t>(i);
-      }
+    const auto known = std::find(form_.blocks.begin(), form_.blocks.end(), block);
+    const auto index = static_cast<std::uint16_t>(known - form_.blocks.begin());
+    if (known == form_.blocks.end()) form_.blocks.push_back(block);
+    return index;
+  }
+
+  std::uint16_t Product(std::vector<std::uint8_t> locals) {
+    std::sort(locals.begin(), locals.end());
+    std::uint16_t at = 0;
+    for (const std::uint8_t local : locals) {
+      const ProductNode node{at, local};
+      const auto known = std::find(form_.products.begin() + 1, form_.products.end(), node);
+      at = static_cast<std::uint16_t>(known - form_.products.begin());
+      if (known == form_.products.end()) form_.products.push_back(node);
     }
-    form_.blocks.push_back(block);
-    return static_cast<std::uint16_t>(form_.blocks.size() - 1);
+    return at;
   }
 
   // A tensor in a placement; per_element in bytes.
   std::uint16_t TensorBlock(const Tensor& tensor, const Placement& at, double per_element) {
-    Block block;
-    block.coefficient = tensor.scale * per_element;
-    for (const DimensionId dim : tensor.dims) block.local[block.count++] = Local(dim, at.CutOf(dim));
-    block.flat = Mask(at.Flat());
-    return AddBlock(block);
+    std::vector<std::uint8_t> locals;
+    for (const DimensionId dim : tensor.dims) locals.push_back(Local(dim, at.CutOf(dim)));
+    return AddBlock({tensor.scale * per_element, Product(std::move(locals)), Mask(at.Flat())});
   }
 
   double Width(DtypeSlot slot) const { return BytesOf(precision_, slot); }
 
+  // Tokens of a micro-batch on a rank: the batch, and the context's share of the sequence.
   std::uint16_t TokensBlock() {
-    Block block;
-    block.coefficient = 1;
-    const DimensionId batch = program_.FindKind(DimensionKind::kBatch), sequence = program_.FindKind(DimensionKind::kSequence);
-    // Tokens as the most finely cut non-tensor activation sees them: the batch and the context's share.
     AtomMask context = 0;
     for (const Axis& axis : edited_.mesh.axes()) {
       if (axis.role == AxisRole::kContext) context = static_cast<AtomMask>(context | axis.atoms);
     }
-    if (batch.valid()) block.local[block.count++] = Local(batch, form_.batch_atoms);
-    if (sequence.valid()) block.local[block.count++] = Local(sequence, context);
-    return AddBlock(block);
+    std::vector<std::uint8_t> locals;
+    const DimensionId batch = program_.FindKind(DimensionKind::kBatch), sequence = program_.FindKind(DimensionKind::kSequence);
+    if (batch.valid()) locals.push_back(Local(batch, form_.batch_atoms));
+    if (sequence.valid()) locals.push_back(Local(sequence, context));
+    return AddBlock({1, Product(std::move(locals)), 0});
   }
 
   std::uint16_t BoundaryBlock() {
@@ -99,7 +107,7 @@ class Compiler {
       const Tensor& stream = program_.tensor(layer.output);
       return TensorBlock(stream, stream.use, Width(stream.dtype));
     }
-    return AddBlock({});
+    return AddBlock(Block());
   }
 
   void States() {
@@ -159,43 +167,44 @@ class Compiler {
     return Local(op.factors[f].dim, cut);
   }
 
-  void AddBytes(OpRow& row, TensorId id, const Placement& at) {
+  void AddBytes(OpPrice& price, TensorId id, const Placement& at) {
     const Tensor& tensor = program_.tensor(id);
-    if (tensor.role == TensorRole::kData || row.bytes == row.block.size()) return;
+    if (tensor.role == TensorRole::kData || price.bytes == price.block.size()) return;
     const double width = tensor.role == TensorRole::kParameter ? Width(DtypeSlot::kCompute) : Width(tensor.dtype);
-    row.block[row.bytes++] = TensorBlock(tensor, at, width);
+    price.block[price.bytes++] = TensorBlock(tensor, at, width);
   }
 
-  // m, n, k of the product that this pass computes: `missing` is the operand (or the output, -1) that the pass
-  // writes. Factors of the result and the first source are m, of the result and the second n, the rest k.
-  void Shape(OpRow& row, const Op& op, int result) {
+  // m, n, k of the product that this pass computes; `result` is the operand that it writes a gradient of, or -1 for
+  // the output. Factors of the result and the first source are m, of the result and the second n, the rest k.
+  void Shape(OpPrice& price, const Op& op, int result) {
     const auto& out = result < 0 ? op.output_factors : op.inputs[static_cast<std::size_t>(result)].factors;
     const auto& first = result == 0 || op.inputs.empty() ? op.output_factors : op.inputs[0].factors;
     std::vector<std::uint8_t> m, n, k;
     for (std::size_t f = 0; f < op.factors.size(); ++f) {
-      const std::uint8_t local = FactorLocal(op, f);
-      (!Has(out, f) ? k : Has(first, f) ? m : n).push_back(local);
+      (!Has(out, f) ? k : Has(first, f) ? m : n).push_back(FactorLocal(op, f));
     }
-    std::size_t at = 0;
-    for (const auto* part : {&m, &n, &k}) {
-      for (const std::uint8_t local : *part) {
-        if (at < row.local.size()) row.local[at++] = local;
-      }
-    }
-    row.m = static_cast<std::uint8_t>(m.size());
-    row.n = static_cast<std::uint8_t>(n.size());
-    row.k = static_cast<std::uint8_t>(k.size());
+    price.m = AddBlock({1, Product(std::move(m)), 0});
+    price.n = AddBlock({1, Product(std::move(n)), 0});
+    price.k = AddBlock({1, Product(std::move(k)), 0});
   }
 
-  OpRow NewOp(const Op& op, OpId id, Phase phase) const {
+  OpPrice NewPrice(const Op& op, Phase phase) const {
+    OpPrice price;
+    price.phase = phase;
+    price.kind = op.kind;
+    price.flops = op.flops * (op.kind == OpKind::kProduct ? Density(op) : 1);
+    return price;
+  }
+
+  void AddOp(const Op& op, OpId id, const OpPrice& price) {
+    const auto known = std::find(form_.op_prices.begin(), form_.op_prices.end(), price);
     OpRow row;
     row.layer_class = static_cast<std::uint8_t>(op.layer_class.value());
-    row.bucket = BucketOf(phase);
-    row.phase = phase;
-    row.kind = op.kind;
-    row.flops = op.flops * (op.kind == OpKind::kProduct ? Density(op) : 1);
+    row.bucket = BucketOf(price.phase);
     row.op = id;
-    return row;
+    row.price = static_cast<std::uint16_t>(known - form_.op_prices.begin());
+    if (known == form_.op_prices.end()) form_.op_prices.push_back(price);
+    form_.ops.push_back(row);
   }
 
   // Routed tensors are dense in their labels but hold only top-k of the experts' tokens.
@@ -213,18 +222,16 @@ class Compiler {
   void AddForward(const Step& step) {
     const Op& op = program_.op(step.op);
     if (op.kind == OpKind::kLump) return;
-    OpRow row = NewOp(op, step.op, step.phase);
-    Shape(row, op, -1);
-    for (std::size_t i = 0; i < op.inputs.size(); ++i) AddBytes(row, op.inputs[i].tensor, op.need[i]);
-    AddBytes(row, op.output, Dual(op.made));
-    form_.ops.push_back(row);
-    if (op.kind == OpKind::kWork && step.phase == Phase::kForward) {
-      // Twice the forward pass: gradients of inputs and of weights.
-      for (const Phase phase : {Phase::kInputGradient, Phase::kWeightGradient}) {
-        row.bucket = BucketOf(phase);
-        row.phase = phase;
-        form_.ops.push_back(row);
-      }
+    OpPrice price = NewPrice(op, step.phase);
+    Shape(price, op, -1);
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) AddBytes(price, op.inputs[i].tensor, op.need[i]);
+    AddBytes(price, op.output, Dual(op.made));
+    AddOp(op, step.op, price);
+    if (op.kind != OpKind::kWork || step.phase != Phase::kForward) return;
+    // Twice the forward pass: gradients of inputs and of weights.
+    for (const Phase phase : {Phase::kInputGradient, Phase::kWeightGradient}) {
+      price.phase = phase;
+      AddOp(op, step.op, price);
     }
   }
 
@@ -234,22 +241,23 @@ class Compiler {
     const bool product = op.kind == OpKind::kProduct;
     for (std::size_t j = 0; j < op.inputs.size(); ++j) {
       if (!(step.operands >> j & 1)) continue;
-      OpRow row = NewOp(op, step.op, step.phase);
-      Shape(row, op, product ? static_cast<int>(j) : -1);
+      OpPrice price = NewPrice(op, step.phase);
+      Shape(price, op, product ? static_cast<int>(j) : -1);
       // Five products for the two of the forward pass (Dao 2023, arXiv 2307.08691, section 3.1), all in one kernel.
-      if (op.kind == OpKind::kAttention) row.flops *= 2.5;
-      AddBytes(row, op.output, Dual(op.made));
+      if (op.kind == OpKind::kAttention) price.flops *= 2.5;
+      AddBytes(price, op.output, Dual(op.made));
       for (const int read : op.reads[j]) {
         if (read == kReadsOutput) {
-          AddBytes(row, op.output, Dual(op.made));
+          AddBytes(price, op.output, Dual(op.made));
         } else {
-          AddBytes(row, op.inputs[static_cast<std::size_t>(read)].tensor, op.need[static_cast<std::size_t>(read)]);
+          AddBytes(price, op.inputs[static_cast<std::size_t>(read)].tensor, op.need[static_cast<std::size_t>(read)]);
         }
       }
+      // What it writes.
       for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-        if (i == j || (!product && (step.operands >> i & 1))) AddBytes(row, op.inputs[i].tensor, op.need[i]);
+        if (i == j || (!product && (step.operands >> i & 1))) AddBytes(price, op.inputs[i].tensor, op.need[i]);
       }
-      form_.ops.push_back(row);
+      AddOp(op, step.op, price);
       if (!product) return;  // one kernel gives all gradients
     }
   }
@@ -261,6 +269,14 @@ class Compiler {
     return step.collective == Collective::kAllGather ? step.target.at : step.source.at;
   }
 
+  std::uint16_t PriceOf(TransferPrice price) {
+    std::sort(price.payload.begin(), price.payload.end());
+    const auto known = std::find(form_.transfer_prices.begin(), form_.transfer_prices.end(), price);
+    const auto index = static_cast<std::uint16_t>(known - form_.transfer_prices.begin());
+    if (known == form_.transfer_prices.end()) form_.transfer_prices.push_back(std::move(price));
+    return index;
+  }
+
   void AddMove(std::size_t index) {
     const Step& step = edited_.derived.steps[index];
     if (step.collective == Collective::kSlice) return;
@@ -270,14 +286,36 @@ class Compiler {
     row.layer_class = static_cast<std::uint8_t>(step.layer_class.value());
     row.phase = step.phase;
     row.when = step.when;
-    row.collective = step.collective;
     row.hide = step.hide;
     row.share = step.share;
     row.role = edited_.mesh.RoleOf(step.group);
-    row.mask = Mask(step.group);
-    row.block = TensorBlock(tensor, Payload(step), Width(step.dtype));
     row.step = static_cast<std::int32_t>(index);
+    const std::uint16_t block = TensorBlock(tensor, Payload(step), Width(step.dtype));
+    // Weights and gradients of a layer that move alike travel in one bucket.
+    if (tensor.role == TensorRole::kParameter) {
+      for (TransferRow& other : form_.transfers) {
+        if (!SameBucket(other, row)) continue;
+        TransferPrice together = form_.transfer_prices[other.price];
+        together.payload.push_back(block);
+        other.price = PriceOf(std::move(together));
+        ++other.tensors;
+        return;
+      }
+    }
+    row.price = PriceOf({step.collective, Mask(step.group), {block}});
     form_.transfers.push_back(row);
+  }
+
+  bool SameBucket(const TransferRow& a, const TransferRow& b) const {
+    if (a.step < 0 || a.layer_class != b.layer_class || a.phase != b.phase || a.when != b.when || a.hide != b.hide ||
+        a.share != b.share) {
+      return false;
+    }
+    const Step& x = edited_.derived.steps[static_cast<std::size_t>(a.step)];
+    const Step& y = edited_.derived.steps[static_cast<std::size_t>(b.step)];
+    return program_.tensor(x.source.tensor).role == TensorRole::kParameter && x.collective == y.collective &&
+           x.group == y.group && x.source.gradient == y.source.gradient && x.author == y.author &&
+           x.realised == y.realised && x.dtype == y.dtype;
   }
 
   void AddStep(std::size_t index) {
@@ -297,16 +335,118 @@ class Compiler {
     row.layer_class = static_cast<std::uint8_t>(row.per_layer ? declared.layer_class.value() : 0);
     row.phase = declared.phase;
     row.when = declared.when;
-    row.collective = declared.collective;
     row.hide = declared.hide;
     row.role = declared.role;
-    row.mask = Mask(declared.group);
-    Block block;
-    block.coefficient = declared.bytes;
-    for (const DimensionId dim : declared.dims) block.local[block.count++] = Local(dim, 0);
-    row.block = AddBlock(block);
+    std::vector<std::uint8_t> locals;
+    for (const DimensionId dim : declared.dims) locals.push_back(Local(dim, 0));
+    const std::uint16_t payload = AddBlock({declared.bytes, Product(std::move(locals)), 0});
+    row.price = PriceOf({declared.collective, Mask(declared.group), {payload}});
     row.declared = static_cast<std::int32_t>(index);
     form_.transfers.push_back(row);
+  }
+
+  // --- the hot rows -----------------------------------------------------------------------------------------
+
+  // Bytes of one class and account over the same local sizes are one term with the sum of the coefficients.
+  void AddMemoryTerm(std::uint8_t layer_class, int slot, std::uint16_t block_index) {
+    const Block block = form_.blocks[block_index];
+    for (MemoryTerm& term : form_.memory_terms) {
+      const Block& sum = form_.blocks[term.block];
+      if (term.layer_class != layer_class || term.slot != slot || sum.product != block.product || sum.flat != block.flat) continue;
+      Block more = sum;
+      more.coefficient += block.coefficient;
+      form_.blocks.push_back(more);  // never shared: the next sum changes nothing of others
+      term.block = static_cast<std::uint16_t>(form_.blocks.size() - 1);
+      return;
+    }
+    form_.memory_terms.push_back({layer_class, static_cast<std::uint8_t>(slot), block_index});
+  }
+
+  static bool Alike(const TransferRow& a, const TransferRow& b) {
+    return a.layer_class == b.layer_class && a.per_layer == b.per_layer && a.phase == b.phase && a.when == b.when &&
+           a.hide == b.hide && a.role == b.role && a.share == b.share && a.price == b.price;
+  }
+
+  void SumUp() {
+    for (const StateRow& row : form_.state) AddMemoryTerm(row.layer_class, static_cast<int>(row.account), row.block);
+    for (const SavedRow& row : form_.saved) {
+      AddMemoryTerm(row.layer_class, kAccounts + (row.of_inner_layers ? 3 : static_cast<int>(row.residency)), row.block);
+    }
+    for (const OpRow& row : form_.ops) {
+      const auto known = std::find_if(form_.op_terms.begin(), form_.op_terms.end(), [&](const OpTerm& t) {
+        return t.layer_class == row.layer_class && t.bucket == row.bucket && t.price == row.price;
+      });
+      if (known != form_.op_terms.end()) {
+        known->count += 1;
+      } else {
+        form_.op_terms.push_back({row.layer_class, row.bucket, row.price, 1});
+      }
+    }
+    for (const TransferRow& row : form_.transfers) {
+      const auto known = std::find_if(form_.transfer_terms.begin(), form_.transfer_terms.end(),
+                                      [&](const TransferTerm& t) { return Alike(t.row, row); });
+      if (known != form_.transfer_terms.end()) {
+        known->count += 1;
+      } else {
+        form_.transfer_terms.push_back({row, 1});
+      }
+    }
+    DropUnusedBlocks();
+  }
+
+  template <class F>
+  void EachHotBlock(F visit) {
+    visit(form_.tokens);
+    visit(form_.boundary);
+    for (MemoryTerm& term : form_.memory_terms) visit(term.block);
+    for (TransferPrice& price : form_.transfer_prices) {
+      for (std::uint16_t& block : price.payload) visit(block);
+    }
+    for (OpPrice& price : form_.op_prices) {
+      visit(price.m);
+      visit(price.n);
+      visit(price.k);
+      for (std::uint8_t i = 0; i < price.bytes; ++i) visit(price.block[i]);
+    }
+  }
+  template <class F>
+  void EachColdBlock(F visit) {
+    for (StateRow& row : form_.state) visit(row.block);
+    for (SavedRow& row : form_.saved) visit(row.block);
+  }
+
+  // What Evaluate needs comes first, sums left half-made on the way go: no block is computed in vain.
+  void DropUnusedBlocks() {
+    DropUnusedPrices();
+    constexpr std::uint16_t kNowhere = 0xffff;
+    std::vector<std::uint16_t> moved(form_.blocks.size(), kNowhere);
+    std::vector<Block> kept;
+    const auto keep = [&](std::uint16_t& block) {
+      if (moved[block] == kNowhere) {
+        moved[block] = static_cast<std::uint16_t>(kept.size());
+        kept.push_back(form_.blocks[block]);
+      }
+      block = moved[block];
+    };
+    EachHotBlock(keep);
+    form_.hot_blocks = kept.size();
+    EachColdBlock(keep);
+    form_.blocks = std::move(kept);
+  }
+
+  void DropUnusedPrices() {
+    std::vector<TransferPrice> kept;
+    std::vector<std::uint16_t> moved(form_.transfer_prices.size(), 0);
+    std::vector<bool> used(form_.transfer_prices.size(), false);
+    for (const TransferRow& row : form_.transfers) used[row.price] = true;
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      if (!used[i]) continue;
+      moved[i] = static_cast<std::uint16_t>(kept.size());
+      kept.push_back(form_.transfer_prices[i]);
+    }
+    form_.transfer_prices = std::move(kept);
+    for (TransferRow& row : form_.transfers) row.price = moved[row.price];
+    for (TransferTerm& term : form_.transfer_terms) term.row.price = moved[term.row.price];
   }
 
   const Edited& edited_;
@@ -332,8 +472,13 @@ const char* Name(Account account) {
   return "parameters";
 }
 
-Form CompileForm(const Edited& edited, const Precision& precision, const std::vector<OptimizerState>& states) {
-  return Compiler(edited, precision, states).Run();
+Form CompileForm(const Edited& edited, const Precision& precision, const std::vector<OptimizerState>& states,
+                 const AccountingRules& rules) {
+  Form form = Compiler(edited, precision, states).Run();
+  form.overlaps = std::any_of(form.transfers.begin(), form.transfers.end(), [&](const TransferRow& t) {
+    return t.hide == HideBehind::kLastBackward || (t.hide == HideBehind::kPrefetch && !rules.prefetch_hides_in_slot);
+  });
+  return form;
 }
 
 }  // namespace shardlab

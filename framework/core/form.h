@@ -2,7 +2,7 @@
 // A derived program compiled to flat numeric rows: what Evaluate runs over. Names, placements and containers stay
 // behind; a row knows indices into small tables of local sizes, and its coefficients. Made once per composition.
 //
-//   Form form = CompileForm(edited, precision, states);
+//   Form form = CompileForm(edited, precision, states, rules);
 //
 // Local size of a dimension on a rank = size / product of the atoms that cut it (rounded up where the accounting
 // says so); a block's bytes = coefficient x product of local sizes / product of its flat atoms.
@@ -13,6 +13,7 @@
 
 #include "api/optimizer.h"
 #include "core/edits.h"
+#include "domain/accounting.h"
 #include "domain/machine.h"
 
 namespace shardlab {
@@ -38,11 +39,20 @@ struct LocalSize {
   std::uint8_t mask = 0;  // index into Form::masks
 };
 
+// A product of local sizes, one factor longer than its parent: products share their beginnings.
+struct ProductNode {
+  std::uint16_t parent = 0;  // an earlier node; node 0 is the empty product
+  std::uint16_t local = 0;   // index into Form::locals
+
+  friend bool operator==(const ProductNode&, const ProductNode&) = default;
+};
+
 struct Block {
-  double coefficient = 0;  // bytes (or elements) per element of the product
-  std::uint8_t count = 0;
-  std::array<std::uint8_t, 7> local{};  // indices into Form::locals
-  std::uint8_t flat = 0;                // index into Form::masks
+  double coefficient = 0;      // bytes (or elements) per element of the product
+  std::uint16_t product = 0;   // index into Form::products
+  std::uint16_t flat = 0;      // index into Form::masks
+
+  friend bool operator==(const Block&, const Block&) = default;
 };
 
 struct StateRow {
@@ -64,17 +74,24 @@ struct SavedRow {
 
 enum class Bucket : std::uint8_t { kForward, kReplay, kInputGradient, kWeightGradient };
 
+// One op of one pass, for explaining and for compiling.
 struct OpRow {
   std::uint8_t layer_class = 0;
   Bucket bucket = Bucket::kForward;
+  OpId op;
+  std::uint16_t price = 0;  // index into Form::op_prices
+};
+
+// What the machine is asked: ops of one shape are asked for once.
+struct OpPrice {
   OpKind kind = OpKind::kProduct;
   Phase phase = Phase::kForward;
-  std::uint8_t m = 0, n = 0, k = 0;               // how many locals each
-  std::array<std::uint8_t, 10> local{};           // first those of m, then n, then k
-  std::uint8_t bytes = 0;                         // how many blocks are read or written
+  std::uint16_t m = 0, n = 0, k = 0;  // blocks: local sizes
+  double flops = 0;                   // per element of m x n x k
+  std::uint8_t bytes = 0;             // how many blocks are read or written
   std::array<std::uint16_t, 8> block{};
-  double flops = 0;                               // per element of m x n x k
-  OpId op;
+
+  friend bool operator==(const OpPrice&, const OpPrice&) = default;
 };
 
 struct TransferRow {
@@ -82,27 +99,62 @@ struct TransferRow {
   bool per_layer = true;  // false: once per rank
   Phase phase = Phase::kForward;
   When when = When::kMicroBatch;
-  Collective collective = Collective::kAllReduce;
   HideBehind hide = HideBehind::kNothing;
   AxisRole role = AxisRole::kData;
-  std::uint8_t mask = 0;
-  std::uint16_t block = 0;  // payload
   double share = 0;
-  std::int32_t step = -1;      // into Derived::steps
+  std::uint16_t price = 0;     // index into Form::transfer_prices
+  std::int32_t step = -1;      // into Derived::steps: the first of those that travel together
   std::int32_t declared = -1;  // into Derived::declared
+  std::int16_t tensors = 1;    // parameters of a layer travel in one bucket
 };
+
+struct TransferPrice {
+  Collective collective = Collective::kAllReduce;
+  std::uint8_t mask = 0;
+  std::vector<std::uint16_t> payload;  // blocks, summed
+
+  friend bool operator==(const TransferPrice&, const TransferPrice&) = default;
+};
+
+// The hot rows: the rows above with what is alike added up.
+struct MemoryTerm {
+  std::uint8_t layer_class = 0;
+  std::uint8_t slot = 0;  // an Account, or kAccounts + Residency (+ 3: of inner layers)
+  std::uint16_t block = 0;
+};
+struct OpTerm {
+  std::uint8_t layer_class = 0;
+  Bucket bucket = Bucket::kForward;
+  std::uint16_t price = 0;
+  double count = 1;
+};
+struct TransferTerm {
+  TransferRow row;
+  double count = 1;
+};
+inline constexpr int kMemorySlots = kAccounts + 4;
 
 struct Form {
   std::vector<AtomMask> masks;  // [0] = 0
   std::vector<LocalSize> locals;
+  std::vector<ProductNode> products;  // [0] = the empty product
   std::vector<Block> blocks;
+  std::size_t hot_blocks = 0;  // the first so many are what Evaluate needs; the rest only Explain looks at
   std::vector<StateRow> state;
   std::vector<SavedRow> saved;
   std::vector<OpRow> ops;
+  std::vector<OpPrice> op_prices;
   std::vector<TransferRow> transfers;
+  std::vector<TransferPrice> transfer_prices;
+  std::vector<MemoryTerm> memory_terms;
+  std::vector<OpTerm> op_terms;
+  std::vector<TransferTerm> transfer_terms;
   AtomMask batch_atoms = 0;     // the atoms that cut the batch somewhere
   std::uint16_t tokens = 0;     // block: tokens of a micro-batch on a rank
   std::uint16_t boundary = 0;   // block: the stream that a pipeline rank sends on
+  double state_width = 0;       // bytes of optimizer state per updated parameter
+  double update_width = 0;      // bytes of gradient and weight that its update reads and writes
+  bool overlaps = false;        // some transfer is hidden block by block: the step is an estimate
   struct ClassRow {
     StagePosition position = StagePosition::kLayer;
     int repeat = 1;
@@ -112,6 +164,7 @@ struct Form {
   std::vector<ClassRow> classes;
 };
 
-Form CompileForm(const Edited& edited, const Precision& precision, const std::vector<OptimizerState>& states);
+Form CompileForm(const Edited& edited, const Precision& precision, const std::vector<OptimizerState>& states,
+                 const AccountingRules& rules);
 
 }  // namespace shardlab

@@ -11,7 +11,7 @@ namespace {
 
 class PlanMaker {
  public:
-  PlanMaker(const Composition& c, const PlanRequest& request, std::vector<std::vector<int>>* splits, Diagnostics* d)
+  PlanMaker(const Composition& c, const PlanRequest& request, std::vector<LayerSplit>* splits, Diagnostics* d)
       : c_(c), mesh_(c.edited.mesh), request_(request), splits_(splits), diagnostics_(*d) {}
 
   std::optional<Plan> Run() {
@@ -79,9 +79,33 @@ class PlanMaker {
       }
       split.assign(static_cast<std::size_t>(stages), layers / stages);
     }
-    const auto known = std::find(splits_->begin(), splits_->end(), split);
+    const auto known = std::find_if(splits_->begin(), splits_->end(), [&](const LayerSplit& s) { return s.layers == split; });
     plan_.split = static_cast<std::int32_t>(known - splits_->begin());
-    if (known == splits_->end()) splits_->push_back(std::move(split));
+    if (known == splits_->end()) splits_->push_back({split, CountClasses(split)});
+  }
+
+  // Classes of layers follow one another; a stage holds a run of the whole sequence.
+  std::vector<double> CountClasses(const std::vector<int>& split) const {
+    std::vector<double> counts;
+    int begin = 0;
+    for (std::size_t stage = 0; stage < split.size(); ++stage) {
+      int first = 0;
+      for (const LayerClass& row : c_.edited.program.classes) {
+        double n = 0;
+        switch (row.position) {
+          case StagePosition::kFirst: n = stage == 0 ? 1 : 0; break;
+          case StagePosition::kLast: n = stage + 1 == split.size() ? 1 : 0; break;
+          case StagePosition::kSpread: n = 1.0 / static_cast<double>(split.size()); break;
+          case StagePosition::kLayer:
+            n = std::max(0, std::min(begin + split[stage], first + row.repeat) - std::max(begin, first));
+            first += row.repeat;
+            break;
+        }
+        counts.push_back(n);
+      }
+      begin += split[stage];
+    }
+    return counts;
   }
 
   void Degrees() {
@@ -257,7 +281,7 @@ class PlanMaker {
   const Composition& c_;
   const Mesh& mesh_;
   const PlanRequest& request_;
-  std::vector<std::vector<int>>* splits_;
+  std::vector<LayerSplit>* splits_;
   Diagnostics& diagnostics_;
   Plan plan_;
   std::map<std::string, int> degree_;
@@ -267,7 +291,7 @@ class PlanMaker {
 }  // namespace
 
 std::optional<Plan> MakePlan(const Composition& composition, const PlanRequest& request,
-                             std::vector<std::vector<int>>* splits, Diagnostics* diagnostics) {
+                             std::vector<LayerSplit>* splits, Diagnostics* diagnostics) {
   return PlanMaker(composition, request, splits, diagnostics).Run();
 }
 

@@ -26,7 +26,7 @@ struct PlanRequest {
 
 // Puts the plan's layer split into `splits` (once) and returns the plan, or nothing with diagnostics.
 std::optional<Plan> MakePlan(const Composition& composition, const PlanRequest& request,
-                             std::vector<std::vector<int>>* splits, Diagnostics* diagnostics);
+                             std::vector<LayerSplit>* splits, Diagnostics* diagnostics);
 
 // What a plan's named axis comes to: its degree, 1 when there is no such axis.
 int DegreeOf(const Composition& composition, const Plan& plan, AxisRole role);

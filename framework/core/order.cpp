@@ -103,13 +103,14 @@ class OrderCompiler {
           const int stage = Stage(r, w);
           const int waits = Awaited(stage, w);
           if (waits == -2) break;
-          CompiledOrder::Event event;
-          event.before = out_.last[Size(r)];
-          event.waits = waits;
-          event.cost = stage * kKinds + static_cast<int>(w.kind);
-          event.rank = static_cast<std::int16_t>(r);
-          event.hop = waits >= 0 && out_.events[Size(waits)].rank != r;
           const auto id = static_cast<std::int32_t>(out_.events.size());
+          const std::int32_t before = out_.last[Size(r)];
+          CompiledOrder::Event event;
+          event.before = static_cast<std::uint32_t>(before >= 0 ? before : waits >= 0 ? waits : id);
+          event.waits = waits >= 0 ? static_cast<std::uint32_t>(waits) : event.before;
+          event.cost = static_cast<std::uint32_t>(stage * kKinds + static_cast<int>(w.kind));
+          event.rank = static_cast<std::uint16_t>(r);
+          event.hop = waits >= 0 && out_.events[Size(waits)].rank != r ? 1 : 0;
           event_[Slot(stage, w.kind, w.micro_batch)] = id;
           if (out_.first[Size(r)] < 0) out_.first[Size(r)] = id;
           out_.last[Size(r)] = id;
@@ -159,12 +160,13 @@ absl::StatusOr<CompiledOrder> CompileOrder(const Schedule& schedule, const Sched
 }
 
 void PlayOrder(const CompiledOrder& order, absl::Span<const double> costs, double hop, absl::Span<double> ends) {
-  const std::size_t n = order.events.size();
-  for (std::size_t i = 0; i < n; ++i) {
-    const CompiledOrder::Event& e = order.events[i];
-    double start = e.before >= 0 ? ends[static_cast<std::size_t>(e.before)] : 0;
-    if (e.waits >= 0) start = std::max(start, ends[static_cast<std::size_t>(e.waits)] + (e.hop ? hop : 0));
-    ends[i] = start + costs[static_cast<std::size_t>(e.cost)];
+  const double lag[2] = {0, hop};
+  for (const std::int32_t first : order.first) ends[static_cast<std::size_t>(first)] = 0;
+  double* const end = ends.data();
+  const double* const cost = costs.data();
+  std::size_t i = 0;
+  for (const CompiledOrder::Event& e : order.events) {
+    end[i++] = std::max(end[e.before], end[e.waits] + lag[e.hop]) + cost[e.cost];
   }
 }
 

@@ -15,12 +15,14 @@
 namespace shardlab {
 
 struct CompiledOrder {
+  // An event that waits for nothing names the event before it, a first event of a rank what it waits for, and the
+  // very first itself: playing then needs no branch.
   struct Event {
-    std::int32_t before = -1;  // on the same rank
-    std::int32_t waits = -1;   // for this event, on its own or another rank
-    std::int32_t cost = 0;     // index into costs: stage x 4 + WorkKind
-    std::int16_t rank = 0;
-    bool hop = false;          // the awaited event is on another rank
+    std::uint32_t before = 0;  // on the same rank
+    std::uint32_t waits = 0;   // for this event, on its own or another rank
+    std::uint32_t cost = 0;    // index into costs: stage x 4 + WorkKind
+    std::uint16_t rank = 0;
+    std::uint16_t hop = 0;     // 1: the awaited event is on another rank
   };
   ScheduleShape shape;
   std::vector<Event> events;             // topological

@@ -1,6 +1,7 @@
 #include "core/span.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace shardlab {
 
@@ -31,8 +32,9 @@ void SpanTable::Set(const Plan& plan) {
 bool SpanTable::Aligned(AtomMask mask) const {
   for (const int domain : domain_) {
     if (domain >= world_) continue;
-    for (std::size_t a = 0; a < kMaxAtoms; ++a) {
-      if (!(mask >> a & 1) || size_[a] == 1) continue;
+    for (unsigned rest = mask; rest != 0; rest &= rest - 1) {
+      const auto a = static_cast<std::size_t>(std::countr_zero(rest));
+      if (size_[a] == 1) continue;
       const int reach = stride_[a] * size_[a];
       const bool inside = domain % reach == 0;
       const bool fills = stride_[a] <= domain ? domain % stride_[a] == 0 && reach % domain == 0 : stride_[a] % domain == 0;
@@ -46,14 +48,13 @@ Span SpanTable::Of(AtomMask mask, int pipeline_rank) const {
   if (!Aligned(mask)) return Enumerate(mask, pipeline_rank);
   Span span;
   span.size = 1;
-  for (std::size_t a = 0; a < kMaxAtoms; ++a) {
-    if (mask >> a & 1) span.size *= size_[a];
-  }
+  for (unsigned rest = mask; rest != 0; rest &= rest - 1) span.size *= size_[static_cast<std::size_t>(std::countr_zero(rest))];
   span.outermost = static_cast<int>(domain_.size()) - 1;
   for (std::size_t tier = 0; tier < domain_.size(); ++tier) {
     int ranks = 1;
-    for (std::size_t a = 0; a < kMaxAtoms; ++a) {
-      if (mask >> a & 1) ranks *= std::clamp(domain_[tier] / stride_[a], 1, size_[a]);
+    for (unsigned rest = mask; rest != 0; rest &= rest - 1) {
+      const auto a = static_cast<std::size_t>(std::countr_zero(rest));
+      if (size_[a] > 1) ranks *= std::clamp(domain_[tier] / stride_[a], 1, size_[a]);
     }
     span.ranks[tier] = ranks;
     span.domains[tier] = span.size / ranks;

@@ -5,6 +5,7 @@
 //   plan.micro_batch_size = 2;
 
 #include <array>
+#include <bit>
 #include <cstdint>
 
 #include "domain/mesh.h"
@@ -22,9 +23,7 @@ struct Plan {
   Plan() { atom.fill(1); }
   constexpr int Size(AtomMask mask) const {
     int n = 1;
-    for (int a = 0; a < kMaxAtoms; ++a) {
-      if (mask >> a & 1) n *= atom[static_cast<std::size_t>(a)];
-    }
+    for (unsigned rest = mask; rest != 0; rest &= rest - 1) n *= atom[static_cast<std::size_t>(std::countr_zero(rest))];
     return n;
   }
   friend bool operator==(const Plan&, const Plan&) = default;

@@ -436,7 +436,7 @@ class Composer {
     if (!edited) return;
     c.edited = std::move(*edited);
     c.states = c.optimizer->States(c.precision);
-    c.form = CompileForm(c.edited, c.precision, c.states);
+    c.form = CompileForm(c.edited, c.precision, c.states, c.rules);
     const std::optional<Plan> plan = MakePlan(c, out_.request, &c.splits, &diagnostics_);
     if (!plan) return;
     c.plan = *plan;

@@ -45,18 +45,26 @@ class File final {
 
 std::string MachineName(std::uint16_t machine) {
   switch (machine) {
-    case EM_X86_64: return "x86-64";
-    case EM_AARCH64: return "aarch64";
-    case EM_386: return "x86, 32 bits";
-    case EM_ARM: return "arm, 32 bits";
-    case EM_PPC64: return "ppc64";
-    case EM_RISCV: return "riscv";
-    case EM_S390: return "s390";
-    default: return absl::StrCat("ELF machine ", machine);
+    case EM_X86_64:
+      return "x86-64";
+    case EM_AARCH64:
+      return "aarch64";
+    case EM_386:
+      return "x86, 32 bits";
+    case EM_ARM:
+      return "arm, 32 bits";
+    case EM_PPC64:
+      return "ppc64";
+    case EM_RISCV:
+      return "riscv";
+    case EM_S390:
+      return "s390";
+    default:
+      return absl::StrCat("ELF machine ", machine);
   }
 }
 
-absl::Status Refuse(std::string why) { return absl::InvalidArgumentError(why); }
+absl::Status Refuse(const std::string& why) { return absl::InvalidArgumentError(why); }
 
 // Written so that offset + count * entry cannot wrap around: both numbers come from the file.
 bool Inside(std::uint64_t offset, std::uint64_t count, std::uint64_t entry, std::uint64_t size) {
@@ -71,7 +79,8 @@ absl::Status CutShort(const char* what, std::uint64_t size) {
 absl::Status CheckIdentity(const Elf64_Ehdr& header) {
   const unsigned char* id = header.e_ident;
   if (id[EI_CLASS] != ELFCLASS64) return Refuse("is a 32-bit library, this host needs 64 bits");
-  if (id[EI_DATA] != ELFDATA2LSB) return Refuse("is for a big-endian CPU, this host is little-endian");
+  if (id[EI_DATA] != ELFDATA2LSB)
+    return Refuse("is for a big-endian CPU, this host is little-endian");
   if (id[EI_VERSION] != EV_CURRENT || header.e_version != EV_CURRENT) {
     return Refuse("has an ELF version that does not exist");
   }
@@ -110,8 +119,8 @@ absl::Status CheckSegments(const File& file, const Elf64_Ehdr& header, std::uint
 }
 
 absl::Status CheckSections(const Elf64_Ehdr& header, std::uint64_t size) {
-  // A stripped library may have no section table; one that it claims to have must be there, since it stands
-  // last in the file and so notices nearly every truncation.
+  // A stripped library may have no section table; one that it claims to have must be there, since
+  // it stands last in the file and so notices nearly every truncation.
   if (header.e_shoff == 0) return absl::OkStatus();
   if (header.e_shnum != 0 && header.e_shentsize != sizeof(Elf64_Shdr)) {
     return Refuse("is damaged: its section table has entries of another size");
@@ -141,7 +150,8 @@ absl::Status CheckElf(const std::string& path) {
   if (size < SELFMAG || !file.Read(magic, SELFMAG, 0) || std::memcmp(magic, ELFMAG, SELFMAG) != 0) {
     return Refuse("is not a shared library (it does not begin as an ELF file does)");
   }
-  // A 32-bit header is shorter and has other fields behind e_ident; the class is refused before they matter.
+  // A 32-bit header is shorter and has other fields behind e_ident; the class is refused before
+  // they matter.
   if (size < sizeof(Elf64_Ehdr)) return CutShort("its header", size);
   Elf64_Ehdr header;
   if (!file.Read(&header, sizeof header, 0)) return Refuse("cannot be read");

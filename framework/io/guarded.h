@@ -1,11 +1,12 @@
 #pragma once
-// Calls into a plugin that may throw. Whatever comes out, a std::exception, a number, anything, becomes a
-// status with the text copied, so that nothing of the plugin's travels further up.
+// Calls into a plugin that may throw. Whatever comes out, a std::exception, a number, anything,
+// becomes a status with the text copied, so that nothing of the plugin's travels further up.
 //
-//   absl::Status ok = Guarded("strategy zero cannot list its parameters", [&] { plugin->Visit(v); });
+//   absl::Status ok = Guarded("strategy zero cannot list its parameters", [&] { plugin->Visit(v);
+//   });
 //
-// For calls that may fail in the ordinary way F may return absl::Status itself. Calls with a noexcept
-// contract (OpTime, TransferTime) are made directly.
+// For calls that may fail in the ordinary way F may return absl::Status itself. Calls with a
+// noexcept contract (OpTime, TransferTime) are made directly.
 
 #include <string>
 #include <type_traits>
@@ -15,7 +16,8 @@
 
 namespace shardlab {
 
-// For catch blocks and terminate handlers: "it throws an exception (text)", and the same behind "WHAT: ".
+// For catch blocks and terminate handlers: "it throws an exception (text)", and the same behind
+// "WHAT: ".
 std::string DescribeCurrentException();
 absl::Status StatusOfCurrentException(const std::string& what);
 

@@ -38,8 +38,8 @@ void OnSignal(int signal) {
 }
 
 void OnTerminate() {
-  const std::string what = std::current_exception() == nullptr ? "it calls std::terminate"
-                                                                : DescribeCurrentException();
+  const std::string what =
+      std::current_exception() == nullptr ? "it calls std::terminate" : DescribeCurrentException();
   const std::string line = absl::StrCat(Opening(), what, Closing());
   Say(line.data(), line.size());
   _exit(1);
@@ -48,7 +48,8 @@ void OnTerminate() {
 }  // namespace
 
 LoadingGuard::LoadingGuard(const std::string& path) {
-  Opening() = absl::StrCat("shardlab: plugin library ", path, " ends the program while it is loaded: ");
+  Opening() =
+      absl::StrCat("shardlab: plugin library ", path, " ends the program while it is loaded: ");
   Closing() = absl::StrCat("; look closer with: shardlab plugins check ", path, "\n");
   terminate_ = std::set_terminate(&OnTerminate);
   struct sigaction action {};
@@ -64,15 +65,24 @@ LoadingGuard::~LoadingGuard() {
 
 const char* SignalName(int signal) {
   switch (signal) {
-    case SIGSEGV: return "a segmentation fault";
-    case SIGBUS: return "a bus error";
-    case SIGILL: return "an illegal instruction";
-    case SIGFPE: return "an arithmetic exception";
-    case SIGABRT: return "an abort";
-    case SIGTRAP: return "a trap";
-    case SIGSYS: return "a bad system call";
-    case SIGKILL: return "a kill";
-    default: return "a signal";
+    case SIGSEGV:
+      return "a segmentation fault";
+    case SIGBUS:
+      return "a bus error";
+    case SIGILL:
+      return "an illegal instruction";
+    case SIGFPE:
+      return "an arithmetic exception";
+    case SIGABRT:
+      return "an abort";
+    case SIGTRAP:
+      return "a trap";
+    case SIGSYS:
+      return "a bad system call";
+    case SIGKILL:
+      return "a kill";
+    default:
+      return "a signal";
   }
 }
 

@@ -1,7 +1,8 @@
 #pragma once
-// While a shared library is loaded its static initialisers run, and what they throw or break cannot be
-// caught: it would have to go through the dynamic linker's C frames. For that time this guard puts one clear
-// line in the place of a bare "Aborted" (the library, what happened, how to look closer), exit status 1.
+// While a shared library is loaded its static initialisers run, and what they throw or break cannot
+// be caught: it would have to go through the dynamic linker's C frames. For that time this guard
+// puts one clear line in the place of a bare "Aborted" (the library, what happened, how to look
+// closer), exit status 1.
 //
 //   { const LoadingGuard guard(path);  dlopen(...); }
 //

@@ -52,6 +52,9 @@ std::string AsInteger(const Value& value) {
   return whole ? value.text : "";
 }
 
+// Of one kind in one table or list; nobody reads more, and a wrong file may have a hundred thousand.
+constexpr int kMostTold = 100;
+
 bool Allowed(const Parameter& parameter, double value) {
   return value >= parameter.minimum && value <= parameter.maximum;
 }
@@ -231,22 +234,22 @@ void ParameterReader::Integers(const Parameter& parameter, std::vector<int>* val
     return;
   }
   std::vector<int> numbers;
-  bool sound = true;
-  for (std::size_t i = 0; i < found->array.size(); ++i) {
+  int wrong = 0;
+  for (std::size_t i = 0; i < found->array.size() && wrong < kMostTold; ++i) {
     const Value& item = found->array[i];
     const std::string name = parameter.name + "[" + std::to_string(i) + "]";
     int number = 0;
     if (item.kind == Value::kInteger) {
-      sound = ReadInteger(parameter, name, item, &number) && sound;
+      if (!ReadInteger(parameter, name, item, &number)) ++wrong;
     } else {
       Parameter element = parameter;
       element.name = name;
       if (item.kind != Value::kNone) WrongKind(element, item, "a whole number");
-      sound = false;
+      ++wrong;
     }
     numbers.push_back(number);
   }
-  if (sound) *value = std::move(numbers);
+  if (wrong == 0) *value = std::move(numbers);
 }
 
 void ParameterReader::IntegerOr(const Parameter& parameter, const std::string& word, int* value) {
@@ -279,14 +282,20 @@ void ParameterReader::Finish() {
   }
   std::vector<std::string> candidates = legal;
   candidates.insert(candidates.end(), reserved_keys_.begin(), reserved_keys_.end());
+  int told = 0;
   for (const auto& [key, value] : table_->table) {
     if (std::find(candidates.begin(), candidates.end(), key) != candidates.end()) continue;
+    if (++told > kMostTold) continue;
     std::string hint;
     const std::string nearest = Nearest(key, candidates);
     if (!nearest.empty()) hint = "did you mean " + Quote(nearest) + "? ";
     hint += legal.empty() ? "there are no parameters here" : "legal here: " + Enumerate(legal, "and");
     const std::string where = table_place_.key.empty() ? "" : " in " + table_place_.key;
     diagnostics_->Error("key.unknown", value.key_place, "unknown key " + Quote(key) + where, std::move(hint));
+  }
+  if (told > kMostTold) {
+    diagnostics_->Error("key.unknown", table_place_,
+                        "and " + std::to_string(told - kMostTold) + " more unknown keys");
   }
 }
 

@@ -90,7 +90,7 @@ class Document {
     plan["global_batch_size"] = c_.training.global_batch_size;
     plan["sequence_length"] = Whole(c_.training.sequence_length);
     plan["schedule"] = c_.schedule_name;
-    plan["layers"] = c_.splits[static_cast<std::size_t>(p.split)];
+    plan["layers"] = c_.splits[static_cast<std::size_t>(p.split)].layers;
     plan["recompute"] = {{"mode", "none"}, {"segment", 1}, {"stride", 1}, {"layers", nullptr}, {"modules", Json::array()}};
     plan["precision"] = planned_.composed.resolved["precision"];
     plan["optimizer"] = c_.optimizer_name;

@@ -1,7 +1,7 @@
 #pragma once
-// Where plugins are looked for, in order: --plugins, the environment's SHARDLAB_PLUGIN_PATH (separated by
-// colons), then <folder of the executable>/../lib/shardlab/plugins of an installed shardlab and
-// <folder of the executable>/plugins of a build. The last two only where they exist.
+// Where plugins are looked for, in order: --plugins, the environment's SHARDLAB_PLUGIN_PATH
+// (separated by colons), then <folder of the executable>/../lib/shardlab/plugins of an installed
+// shardlab and <folder of the executable>/plugins of a build. The last two only where they exist.
 //
 //   const std::vector<std::string> directories = PluginDirectories(from_command_line, argv[0]);
 //   PluginRegistry registry = PluginRegistry::Load(directories, diagnostics);

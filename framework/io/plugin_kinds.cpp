@@ -22,7 +22,7 @@ constexpr KnownKind Kind(const char* plural) {
 }
 
 constexpr std::array<KnownKind, 6> kKinds = {
-    Kind<Model>("models"),       Kind<Hardware>("hardware"),    Kind<Network>("networks"),
+    Kind<Model>("models"),        Kind<Hardware>("hardware"),  Kind<Network>("networks"),
     Kind<Strategy>("strategies"), Kind<Schedule>("schedules"), Kind<Optimizer>("optimizers"),
 };
 
@@ -44,8 +44,9 @@ std::vector<std::string> KindNames() {
 std::string InterfaceRefusal(const RegisteredPlugin& plugin) {
   const KnownKind* kind = FindKind(plugin.kind);
   if (kind == nullptr || kind->interface_version == plugin.interface_version) return "";
-  return absl::StrCat("has ", plugin.kind, " ", plugin.name, " with interface ", plugin.interface_version,
-                      ", this shardlab has ", plugin.kind, " interface ", kind->interface_version);
+  return absl::StrCat("has ", plugin.kind, " ", plugin.name, " with interface ",
+                      plugin.interface_version, ", this shardlab has ", plugin.kind, " interface ",
+                      kind->interface_version);
 }
 
 absl::StatusOr<std::unique_ptr<Plugin>> MakePlugin(const RegisteredPlugin& plugin) {
@@ -54,7 +55,8 @@ absl::StatusOr<std::unique_ptr<Plugin>> MakePlugin(const RegisteredPlugin& plugi
     return absl::UnimplementedError(absl::StrCat("has ", plugin.kind, " ", plugin.name,
                                                  ", a kind that this shardlab does not know"));
   }
-  if (std::string why = InterfaceRefusal(plugin); !why.empty()) return absl::FailedPreconditionError(why);
+  if (std::string why = InterfaceRefusal(plugin); !why.empty())
+    return absl::FailedPreconditionError(why);
   std::unique_ptr<Plugin> made;
   const std::string what = absl::StrCat("cannot make ", plugin.kind, " ", plugin.name);
   if (absl::Status ok = Guarded(what, [&] { made = plugin.factory(); }); !ok.ok()) return ok;

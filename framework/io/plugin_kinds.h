@@ -1,6 +1,7 @@
 #pragma once
-// The kinds of plugin that this host knows, with the version of each interface. Other kinds are listed and
-// left alone; only here does the program say which C++ class stands behind a kind's name.
+// The kinds of plugin that this host knows, with the version of each interface. Other kinds are
+// listed and left alone; only here does the program say which C++ class stands behind a kind's
+// name.
 //
 //   const KnownKind* kind = FindKind("strategy");     // interface 1, folder "strategies"
 //   absl::StatusOr<std::unique_ptr<Plugin>> made = MakePlugin(registered);
@@ -25,10 +26,12 @@ struct KnownKind {
 const KnownKind* FindKind(const std::string& name);  // nullptr: not known
 std::vector<std::string> KindNames();
 
-// Empty, or why the host cannot use this plugin: "has interface 2 of kind strategy, this shardlab has 1".
+// Empty, or why the host cannot use this plugin: "has interface 2 of kind strategy, this shardlab
+// has 1".
 std::string InterfaceRefusal(const RegisteredPlugin& plugin);
 
-// Makes an object with the factory. What that throws, a null and an object of another interface are a status.
+// Makes an object with the factory. What that throws, a null and an object of another interface are
+// a status.
 absl::StatusOr<std::unique_ptr<Plugin>> MakePlugin(const RegisteredPlugin& plugin);
 
 }  // namespace shardlab

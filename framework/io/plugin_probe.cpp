@@ -26,8 +26,9 @@
 namespace shardlab {
 namespace {
 
-// What the child writes, one record a line, fields between the unit separators that no name contains:
-// "phase" says what it is about to do, "plugin" what the library registers, "refused" why it is no good.
+// What the child writes, one record a line, fields between the unit separators that no name
+// contains: "phase" says what it is about to do, "plugin" what the library registers, "refused" why
+// it is no good.
 constexpr char kField = '\x1f';
 
 int child_pipe = -1;  // of the child: a terminate handler has no argument
@@ -49,8 +50,8 @@ void Tell(const char* what, const std::string& text) {
 }
 
 [[noreturn]] void OnTerminate() {
-  const std::string what = std::current_exception() == nullptr ? "it calls std::terminate"
-                                                                : DescribeCurrentException();
+  const std::string what =
+      std::current_exception() == nullptr ? "it calls std::terminate" : DescribeCurrentException();
   Tell("ended", OneLine(what));
   _exit(1);
 }
@@ -60,7 +61,8 @@ absl::Status TryPlugin(const RegisteredPlugin& plugin) {
   absl::StatusOr<std::unique_ptr<Plugin>> made = MakePlugin(plugin);
   if (!made.ok()) return made.status();
   ParameterDocumenter documenter;
-  const std::string what = absl::StrCat("cannot list the parameters of ", plugin.kind, " ", plugin.name);
+  const std::string what =
+      absl::StrCat("cannot list the parameters of ", plugin.kind, " ", plugin.name);
   return Guarded(what, [&] { (*made)->Visit(documenter); });
 }
 
@@ -101,10 +103,11 @@ struct Ended {
 Ended Watch(pid_t child, int pipe_end, double timeout_seconds) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::duration<double>(timeout_seconds);
-  constexpr std::size_t kMost = 1 << 20;  // a library gone wild may write without end
+  constexpr std::size_t most = 1 << 20;  // a library gone wild may write without end
   Ended ended;
   while (true) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     pollfd poll_end = {pipe_end, POLLIN, 0};
     const int ready = left <= 0 ? 0 : poll(&poll_end, 1, static_cast<int>(left));
     if (ready < 0 && errno == EINTR) continue;
@@ -115,10 +118,11 @@ Ended Watch(pid_t child, int pipe_end, double timeout_seconds) {
     char buffer[4096];
     const ssize_t n = read(pipe_end, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0 || ended.written.size() > kMost) break;
+    if (n <= 0 || ended.written.size() > most) break;
     ended.written.append(buffer, static_cast<std::size_t>(n));
   }
-  // The child ends a moment after its end of the pipe, or, when the library closed that, much later.
+  // The child ends a moment after its end of the pipe, or, when the library closed that, much
+  // later.
   while (waitpid(child, &ended.status, WNOHANG) == 0) {
     if (!ended.timed_out && Clock::now() < deadline) {
       usleep(500);
@@ -140,7 +144,8 @@ absl::StatusOr<std::vector<RegisteredPlugin>> Read(const Ended& ended, double ti
     if (fields.size() < 2) continue;
     if (fields[0] == "refused") return absl::FailedPreconditionError(fields[1]);
     if (fields[0] == "ended") {
-      return absl::FailedPreconditionError(absl::StrCat("ends the program while ", phase, ": ", fields[1]));
+      return absl::FailedPreconditionError(
+          absl::StrCat("ends the program while ", phase, ": ", fields[1]));
     }
     if (fields[0] == "phase") phase = fields[1];
     if (fields[0] == "done") done = true;
@@ -153,24 +158,25 @@ absl::StatusOr<std::vector<RegisteredPlugin>> Read(const Ended& ended, double ti
     plugins.push_back(std::move(plugin));
   }
   if (ended.timed_out) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("does not come back within ", ShortNumber(timeout_seconds), " s while ", phase));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "does not come back within ", ShortNumber(timeout_seconds), " s while ", phase));
   }
   if (WIFSIGNALED(ended.status)) {
     return absl::FailedPreconditionError(absl::StrCat("crashes while ", phase, ": ",
-                                                      SignalName(WTERMSIG(ended.status)), " (signal ",
-                                                      WTERMSIG(ended.status), ")"));
+                                                      SignalName(WTERMSIG(ended.status)),
+                                                      " (signal ", WTERMSIG(ended.status), ")"));
   }
   if (!done) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("ends the program while ", phase, " (exit status ", WEXITSTATUS(ended.status), ")"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "ends the program while ", phase, " (exit status ", WEXITSTATUS(ended.status), ")"));
   }
   return plugins;
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<RegisteredPlugin>> ProbeInChild(const std::string& path, double timeout_seconds) {
+absl::StatusOr<std::vector<RegisteredPlugin>> ProbeInChild(const std::string& path,
+                                                           double timeout_seconds) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
     return absl::InternalError(absl::StrCat("cannot be tried: ", std::strerror(errno)));

@@ -56,7 +56,8 @@ bool EndsIn(const std::string& path, const char* extension) {
 
 }  // namespace
 
-PluginRegistry PluginRegistry::Load(const std::vector<std::string>& directories, Diagnostics& diagnostics) {
+PluginRegistry PluginRegistry::Load(const std::vector<std::string>& directories,
+                                    Diagnostics& diagnostics) {
   PluginRegistry registry;
   std::vector<std::string> seen_directories;
   std::vector<std::string> seen_files;
@@ -64,10 +65,11 @@ PluginRegistry PluginRegistry::Load(const std::vector<std::string>& directories,
     if (!Remember(directory, seen_directories)) continue;
     if (!IsFolder(directory)) {
       std::error_code ignored;
-      diagnostics.Error("plugins.directory", PlaceOfFile(directory),
-                        fs::exists(directory, ignored) ? "this plugin directory is a file"
-                                                       : "this plugin directory does not exist",
-                        "--plugins and SHARDLAB_PLUGIN_PATH take directories with DIRECTORY/NAME/NAME.so");
+      diagnostics.Error(
+          "plugins.directory", PlaceOfFile(directory),
+          fs::exists(directory, ignored) ? "this plugin directory is a file"
+                                         : "this plugin directory does not exist",
+          "--plugins and SHARDLAB_PLUGIN_PATH take directories with DIRECTORY/NAME/NAME.so");
       continue;
     }
     registry.LoadFolder(directory, seen_files, diagnostics);
@@ -99,10 +101,12 @@ void PluginRegistry::LoadLibrary(const std::string& file, Diagnostics& diagnosti
     if (std::string why = InterfaceRefusal(plugin); !why.empty()) {
       Refuse({file, std::move(why), plugin.kind, plugin.name}, diagnostics);
     } else if (const Entry* first = FindEntry(plugin.kind, plugin.name); first != nullptr) {
-      diagnostics.Add({Severity::kError, "plugins.duplicate",
+      diagnostics.Add({Severity::kError,
+                       "plugins.duplicate",
                        absl::StrCat("two plugins are called ", plugin.kind, " ", plugin.name, ": ",
                                     first->file, " and ", file),
-                       PlaceOfFile(file), "remove one, or name fewer plugin directories",
+                       PlaceOfFile(file),
+                       "remove one, or name fewer plugin directories",
                        {PlaceOfFile(first->file)}});
     } else {
       Add(plugin, file);
@@ -119,10 +123,12 @@ void PluginRegistry::AddDataFolder(const std::string& folder, Diagnostics& diagn
   }
   if (data.kind.empty()) return;
   if (const DataFolder* first = FindData(data.kind, data.name); first != nullptr) {
-    diagnostics.Add({Severity::kError, "plugins.duplicate",
-                     absl::StrCat("two plugins are called ", data.kind, " ", data.name, ": ", first->directory,
-                                  " and ", folder),
-                     PlaceOfFile(folder), "remove one, or name fewer plugin directories",
+    diagnostics.Add({Severity::kError,
+                     "plugins.duplicate",
+                     absl::StrCat("two plugins are called ", data.kind, " ", data.name, ": ",
+                                  first->directory, " and ", folder),
+                     PlaceOfFile(folder),
+                     "remove one, or name fewer plugin directories",
                      {PlaceOfFile(first->directory)}});
     return;
   }
@@ -211,8 +217,8 @@ absl::Status PluginRegistry::Missing(const std::string& kind, const std::string&
     const bool meant = failure.kind.empty() ? failure.name == name || folder == name
                                             : failure.kind == kind && failure.name == name;
     if (!meant) continue;
-    return absl::FailedPreconditionError(absl::StrCat("there is no ", kind, " ", name, ": plugin library ",
-                                                      failure.file, " ", failure.why));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "there is no ", kind, " ", name, ": plugin library ", failure.file, " ", failure.why));
   }
   std::string text = absl::StrCat("there is no ", kind, " ", name);
   for (const Entry& entry : entries_) {

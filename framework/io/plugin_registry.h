@@ -1,14 +1,15 @@
 #pragma once
-// Every plugin that a run can use: found in the search directories, loaded once, in a fixed order, and made
-// by kind and name. There is no list to edit and nothing global: a program may have several registries.
+// Every plugin that a run can use: found in the search directories, loaded once, in a fixed order,
+// and made by kind and name. There is no list to edit and nothing global: a program may have
+// several registries.
 //
 //   Diagnostics diagnostics;
 //   const PluginRegistry registry = PluginRegistry::Load({"build/plugins"}, diagnostics);
 //   absl::StatusOr<std::unique_ptr<Strategy>> zero = registry.Make<Strategy>("zero");
 //
-// A library that cannot be used is a warning, because a plan that does not need it should still run; asking
-// for a plugin of that library is an error that says why. Two plugins of one kind and name are an error, as
-// is a search directory that does not exist.
+// A library that cannot be used is a warning, because a plan that does not need it should still
+// run; asking for a plugin of that library is an error that says why. Two plugins of one kind and
+// name are an error, as is a search directory that does not exist.
 
 #include <memory>
 #include <string>
@@ -30,8 +31,8 @@ struct PluginInfo {
   std::string description;
 };
 
-// A plugin without code: a folder with a TOML file and no library. The file is named after the kind,
-// textbook/accounting.toml; an example.toml alone makes no plugin.
+// A plugin without code: a folder with a TOML file and no library. The file is named after the
+// kind, textbook/accounting.toml; an example.toml alone makes no plugin.
 struct DataFolder {
   std::string kind;
   std::string name;
@@ -40,24 +41,28 @@ struct DataFolder {
 
 class PluginRegistry final {
  public:
-  // Looks at DIRECTORY/*.so and DIRECTORY/*/*.so in sorted order. A directory or library that is reached
-  // twice counts once.
+  // Looks at DIRECTORY/*.so and DIRECTORY/*/*.so in sorted order. A directory or library that is
+  // reached twice counts once.
   static PluginRegistry Load(const std::vector<std::string>& directories, Diagnostics& diagnostics);
 
   // A plugin that is part of the program itself, as tests have them.
   void Add(RegisteredPlugin plugin, std::string file);
 
-  const PluginInfo* Find(const std::string& kind, const std::string& name) const;  // nullptr: there is none
-  std::vector<std::string> Names(const std::string& kind) const;                   // sorted
-  std::string Nearest(const std::string& kind, const std::string& name) const;     // "" when none is near
+  const PluginInfo* Find(const std::string& kind,
+                         const std::string& name) const;          // nullptr: there is none
+  std::vector<std::string> Names(const std::string& kind) const;  // sorted
+  std::string Nearest(const std::string& kind,
+                      const std::string& name) const;  // "" when none is near
   // By kind, then name. Plugins of a kind that this host does not know are in it too.
   std::vector<PluginInfo> List() const;
   const std::vector<DataFolder>& DataFolders() const { return data_folders_; }
-  const DataFolder* FindData(const std::string& kind, const std::string& name) const;  // nullptr: none
-  std::vector<std::string> DataNames(const std::string& kind) const;                   // sorted
+  const DataFolder* FindData(const std::string& kind,
+                             const std::string& name) const;          // nullptr: none
+  std::vector<std::string> DataNames(const std::string& kind) const;  // sorted
 
   // A new object with its defaults. The message of a failure names the file.
-  absl::StatusOr<std::unique_ptr<Plugin>> Make(const std::string& kind, const std::string& name) const;
+  absl::StatusOr<std::unique_ptr<Plugin>> Make(const std::string& kind,
+                                               const std::string& name) const;
   template <class Interface>
   absl::StatusOr<std::unique_ptr<Interface>> Make(const std::string& name) const {
     absl::StatusOr<std::unique_ptr<Plugin>> made = Make(Interface::kKind, name);
@@ -65,7 +70,8 @@ class PluginRegistry final {
     return std::unique_ptr<Interface>(static_cast<Interface*>(made->release()));
   }
 
-  // Why there is no such plugin: its library was refused, it has another kind, it may be a slip of the pen.
+  // Why there is no such plugin: its library was refused, it has another kind, it may be a slip of
+  // the pen.
   absl::Status Missing(const std::string& kind, const std::string& name) const;
 
  private:
@@ -82,7 +88,8 @@ class PluginRegistry final {
   };
 
   void LoadLibrary(const std::string& file, Diagnostics& diagnostics);
-  void LoadFolder(const std::string& folder, std::vector<std::string>& seen, Diagnostics& diagnostics);
+  void LoadFolder(const std::string& folder, std::vector<std::string>& seen,
+                  Diagnostics& diagnostics);
   void AddDataFolder(const std::string& folder, Diagnostics& diagnostics);
   void Refuse(Failure failure, Diagnostics& diagnostics);
   const Entry* FindEntry(const std::string& kind, const std::string& name) const;

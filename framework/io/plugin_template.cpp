@@ -104,7 +104,8 @@ absl::Status Check(const std::string& kind, const std::string& name, const fs::p
   }
   std::error_code ignored;
   if (fs::exists(fs::symlink_status(folder, ignored))) {
-    return absl::AlreadyExistsError(absl::StrCat(folder.string(), " exists already, nothing is written"));
+    return absl::AlreadyExistsError(
+        absl::StrCat(folder.string(), " exists already, nothing is written"));
   }
   return absl::OkStatus();
 }
@@ -113,7 +114,8 @@ absl::Status Write(const fs::path& file, const std::string& text) {
   std::ofstream out(file, std::ios::binary);
   out << text;
   out.close();
-  return out ? absl::OkStatus() : absl::UnavailableError(absl::StrCat(file.string(), " cannot be written"));
+  return out ? absl::OkStatus()
+             : absl::UnavailableError(absl::StrCat(file.string(), " cannot be written"));
 }
 
 // "shardlab schedule ..." as a line of the README, and of the test with its program in a variable.
@@ -132,7 +134,9 @@ std::string CommandLines(const char* commands, bool test) {
 
 }  // namespace
 
-std::string PluginFileStem(const std::string& name) { return absl::StrReplaceAll(name, {{"-", "_"}}); }
+std::string PluginFileStem(const std::string& name) {
+  return absl::StrReplaceAll(name, {{"-", "_"}});
+}
 
 std::string PluginClassName(const std::string& name) {
   std::string result;
@@ -152,10 +156,11 @@ absl::StatusOr<std::vector<std::string>> WritePluginTemplate(const std::string& 
   const TemplateTexts& texts = TextsOfKind(kind);
 
   const auto fill = [&](const std::string& text, bool test) {
-    const std::string whole = absl::StrReplaceAll(text, {{"@IDEA@", texts.idea},
-                                                         {"@FORMULA@", texts.formula},
-                                                         {"@LIMITS@", texts.limits},
-                                                         {"@COMMANDS@", CommandLines(texts.commands, test)}});
+    const std::string whole =
+        absl::StrReplaceAll(text, {{"@IDEA@", texts.idea},
+                                   {"@FORMULA@", texts.formula},
+                                   {"@LIMITS@", texts.limits},
+                                   {"@COMMANDS@", CommandLines(texts.commands, test)}});
     return absl::StrReplaceAll(whole, {{"@NAME@", name},
                                        {"@FILE@", PluginFileStem(name)},
                                        {"@CLASS@", PluginClassName(name)},
@@ -165,7 +170,8 @@ absl::StatusOr<std::vector<std::string>> WritePluginTemplate(const std::string& 
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed) {
-    return absl::UnavailableError(absl::StrCat(folder.string(), " cannot be made: ", failed.message()));
+    return absl::UnavailableError(
+        absl::StrCat(folder.string(), " cannot be made: ", failed.message()));
   }
   const std::vector<std::pair<std::string, std::string>> files = {
       {PluginFileStem(name) + ".cpp", fill(texts.source, false)},
@@ -179,7 +185,8 @@ absl::StatusOr<std::vector<std::string>> WritePluginTemplate(const std::string& 
     if (absl::Status ok = Write(folder / file, text); !ok.ok()) return ok;
     written.push_back((folder / file).string());
   }
-  fs::permissions(folder / "test.sh", fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec,
+  fs::permissions(folder / "test.sh",
+                  fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec,
                   fs::perm_options::add, failed);
   return written;
 }

@@ -6,8 +6,9 @@ namespace shardlab {
 
 const TemplateTexts& TextsOfKind(const std::string& kind) {
   static const std::map<std::string, const TemplateTexts*> texts = {
-      {"strategy", &kStrategyTemplate}, {"schedule", &kScheduleTemplate}, {"model", &kModelTemplate},
-      {"hardware", &kHardwareTemplate}, {"network", &kNetworkTemplate},   {"optimizer", &kOptimizerTemplate},
+      {"strategy", &kStrategyTemplate}, {"schedule", &kScheduleTemplate},
+      {"model", &kModelTemplate},       {"hardware", &kHardwareTemplate},
+      {"network", &kNetworkTemplate},   {"optimizer", &kOptimizerTemplate},
   };
   return *texts.at(kind);
 }

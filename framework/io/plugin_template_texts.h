@@ -1,6 +1,7 @@
 #pragma once
-// The texts that `plugins new` fills in: @NAME@ the plugin, @FILE@ its source without extension, @CLASS@ its
-// class, @KIND@ its kind. What differs between kinds is in io/templates, the rest in plugin_template.cpp.
+// The texts that `plugins new` fills in: @NAME@ the plugin, @FILE@ its source without extension,
+// @CLASS@ its class, @KIND@ its kind. What differs between kinds is in io/templates, the rest in
+// plugin_template.cpp.
 //
 //   const TemplateTexts& texts = TextsOfKind("schedule");
 
@@ -14,7 +15,8 @@ struct TemplateTexts {
   const char* formula;   // of the README
   const char* limits;    // of the README
   const char* scenario;  // example.toml, with an [expect]
-  const char* commands;  // of the README and the test beyond check and plan; each line one command, or ""
+  const char*
+      commands;  // of the README and the test beyond check and plan; each line one command, or ""
 };
 
 // One file each, in io/templates.

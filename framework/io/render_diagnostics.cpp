@@ -34,16 +34,34 @@ class Lines final {
         if (text[at] == '\n') starts.push_back(at + 1);
       }
     }
-    if (static_cast<std::size_t>(line) > starts.size()) return std::nullopt;
-    const std::size_t start = starts[static_cast<std::size_t>(line) - 1];
-    std::string_view found = text.substr(start, text.find('\n', start) - start);
+    const auto number = static_cast<std::size_t>(line);
+    if (number > starts.size()) return std::nullopt;
+    const std::size_t start = starts[number - 1];
+    const std::size_t end = number < starts.size() ? starts[number] - 1 : text.size();
+    std::string_view found = text.substr(start, end - start);
     if (!found.empty() && found.back() == '\r') found.remove_suffix(1);
     return found;
+  }
+
+  // The byte of a line's character `wanted` (from 0), or of its end; `wanted` becomes the character that it
+  // is. Remembers where it was: diagnostics in order of their columns walk a long line once.
+  std::size_t ByteOf(std::string_view line, std::size_t* wanted) {
+    if (line.data() != walked_.data() || *wanted < character_) {
+      walked_ = line;
+      character_ = 0;
+      byte_ = 0;
+    }
+    for (; character_ < *wanted && byte_ < line.size(); ++character_) byte_ += DecodeUtf8(line, byte_).bytes;
+    *wanted = character_;
+    return byte_;
   }
 
  private:
   const Sources& sources_;
   std::map<std::string, std::vector<std::size_t>> starts_;
+  std::string_view walked_;
+  std::size_t character_ = 0;
+  std::size_t byte_ = 0;
 };
 
 struct Cell {
@@ -51,11 +69,12 @@ struct Cell {
   int width = 1;
 };
 
-// The line as it is shown, one cell a character: tabs as spaces, what must not reach a terminal as U+FFFD.
-std::vector<Cell> Cells(std::string_view line) {
+// At most `count` characters of text as they are shown, a cell each: tabs as spaces, what must not reach a
+// terminal as U+FFFD.
+std::vector<Cell> Cells(std::string_view line, std::size_t count) {
   std::vector<Cell> cells;
   int column = 0;
-  for (std::size_t at = 0; at < line.size();) {
+  for (std::size_t at = 0; at < line.size() && cells.size() < count;) {
     const Utf8Character character = DecodeUtf8(line, at);
     at += character.bytes;
     Cell cell;
@@ -120,8 +139,17 @@ class Renderer final {
   void Excerpt(const Place& place) {
     const auto line = lines_.Find(place.file, place.line);
     if (!line) return;
-    const std::vector<Cell> cells = Cells(*line);
-    const std::size_t caret = std::min(static_cast<std::size_t>(std::max(place.column, 1) - 1), cells.size());
+    // Only characters that could be shown are looked at: a line may be megabytes long.
+    const auto wanted = static_cast<std::size_t>(std::max(place.column, 1) - 1);
+    std::size_t start = wanted > kWidth ? wanted - kWidth : 0;
+    std::size_t byte = lines_.ByteOf(*line, &start);
+    if (byte == line->size() && start > 0) {
+      start = start > kWidth ? start - kWidth : 0;  // far beyond the end of the line: show its end
+      byte = lines_.ByteOf(*line, &start);
+    }
+    constexpr std::size_t kLookedAt = 3 * static_cast<std::size_t>(kWidth);
+    const std::vector<Cell> cells = Cells(line->substr(byte), kLookedAt);
+    const std::size_t caret = std::min(wanted - start, cells.size());
     // Cut a long line to a window with the caret in its middle.
     std::size_t first = 0;
     std::size_t last = cells.size();
@@ -135,16 +163,12 @@ class Renderer final {
       int used = before;
       while (last < cells.size() && used + cells[last].width <= kWidth) used += cells[last++].width;
       // Near the end of the line there is room to show more of what stands before.
-      while (first > 0 && used + cells[first - 1].width <= kWidth) {
-        --first;
-        used += cells[first].width;
-        before += cells[first].width;
-      }
+      while (first > 0 && used + cells[first - 1].width <= kWidth) used += cells[--first].width;
     }
     const std::string dots = "...";
     std::string shown = "    ";
     std::size_t indent = 4;
-    if (first > 0) {
+    if (first > 0 || start > 0) {
       shown += dots;
       indent += dots.size();
     }
@@ -152,7 +176,7 @@ class Renderer final {
       shown += cells[i].text;
       if (i < caret) indent += static_cast<std::size_t>(cells[i].width);
     }
-    if (last < cells.size()) shown += dots;
+    if (last < cells.size() || cells.size() == kLookedAt) shown += dots;
     while (!shown.empty() && shown.back() == ' ') shown.pop_back();
     out_ += shown + "\n";
     if (place.column < 1) return;

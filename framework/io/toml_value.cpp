@@ -20,6 +20,7 @@ namespace {
 
 // Every value carries its whole key; without a limit, long keys times many values would fill the memory.
 constexpr std::size_t kMaximumKeyBytes = 1000;
+constexpr int kMaximumDates = 100;  // told one by one; nobody reads more
 
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -58,7 +59,7 @@ class Converter final {
   Converter(const std::string& file, bool with_lines, Diagnostics& diagnostics)
       : file_(file), with_lines_(with_lines), diagnostics_(diagnostics) {}
 
-  Value Convert(const toml::node& node, const std::string& key) const {
+  Value Convert(const toml::node& node, const std::string& key) {
     Value value;
     value.place = At(node.source().begin, key);
     switch (node.type()) {
@@ -90,6 +91,7 @@ class Converter final {
         value.boolean = node.as_boolean()->get();
         break;
       default:
+        if (++dates_ > kMaximumDates) break;
         diagnostics_.Error("toml.date", value.place,
                            key + " is a date or time, which nothing here understands",
                            "write it in quotes if a string is meant");
@@ -104,7 +106,7 @@ class Converter final {
     return {file_, static_cast<int>(position.line), static_cast<int>(position.column), key};
   }
 
-  void ConvertTable(const toml::table& table, const std::string& key, Value* value) const {
+  void ConvertTable(const toml::table& table, const std::string& key, Value* value) {
     value->kind = Value::kTable;
     value->table.reserve(table.size());
     // The library keeps tables in order of name; people think in the order of the file.
@@ -135,6 +137,7 @@ class Converter final {
   const std::string& file_;
   bool with_lines_;
   Diagnostics& diagnostics_;
+  int dates_ = 0;
 };
 
 std::string_view Trimmed(std::string_view text) {

@@ -1,10 +1,13 @@
 #pragma once
-// A folder of the test's own with the libraries that it picks from <build>/bad-plugins, as they are or made
-// worse; removed at the end.
+// A folder of the test's own with the libraries that it picks from <build>/bad-plugins, as they are
+// or made worse; removed at the end.
 //
 //   BadFolder folder;
 //   const std::string path = folder.Take("good");
-//   folder.Patch(path, 18, {183, 0});   // e_machine
+//   folder.Write("cut.so", BadFolder::Bytes(path).substr(0, 4096));
+
+#include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -12,15 +15,13 @@
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 namespace shardlab {
 
 class BadFolder final {
  public:
   BadFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "shardlab-border-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "shardlab-border-XXXXXX").string();
     if (mkdtemp(pattern.data()) == nullptr) std::abort();
     path_ = std::filesystem::canonical(pattern).string();
   }
@@ -47,7 +48,9 @@ class BadFolder final {
     std::ofstream(File(name), std::ios::binary) << bytes;
     return File(name);
   }
-  std::string Take(const std::string& name) const { return Write(name + ".so", Bytes(Built(name))); }
+  std::string Take(const std::string& name) const {
+    return Write(name + ".so", Bytes(Built(name)));
+  }
 
   // The text with this folder's path replaced by DIR.
   std::string Anonymous(std::string text) const {

@@ -1,4 +1,5 @@
-// Every bad plugin ends in exactly one clear line, word for word, and never in a crash of the program.
+// Every bad plugin ends in exactly one clear line, word for word, and never in a crash of the
+// program.
 #include <elf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "api/strategy.h"
-#include "base/text.h"
 #include "bad_folder.h"
+#include "base/text.h"
 #include "io/elf_check.h"
 #include "io/guarded.h"
 #include "io/parameter_io.h"
@@ -32,7 +33,8 @@ std::string Message(const absl::Status& status) { return std::string(StdSv(statu
 std::vector<std::string> Lines(const BadFolder& folder, const Diagnostics& diagnostics) {
   std::vector<std::string> lines;
   for (const Diagnostic& d : diagnostics.all()) {
-    lines.push_back(folder.Anonymous(absl::StrCat(d.place.file, ": ", Name(d.severity), ": ", d.message)));
+    lines.push_back(
+        folder.Anonymous(absl::StrCat(d.place.file, ": ", Name(d.severity), ": ", d.message)));
   }
   return lines;
 }
@@ -42,7 +44,8 @@ struct Case {
   std::string line;  // what follows "this plugin library "
 };
 
-// --- libraries that load and are refused ------------------------------------------------------------------
+// --- libraries that load and are refused
+// ------------------------------------------------------------------
 
 class Refused : public ::testing::TestWithParam<Case> {};
 
@@ -52,8 +55,8 @@ TEST_P(Refused, IsOneWarningWithTheReason) {
   Diagnostics diagnostics;
   const PluginRegistry registry = PluginRegistry::Load({folder.path()}, diagnostics);
   EXPECT_THAT(Lines(folder, diagnostics),
-              ElementsAre(absl::StrCat("DIR/", GetParam().name, ".so: warning: this plugin library ",
-                                       GetParam().line)));
+              ElementsAre(absl::StrCat("DIR/", GetParam().name,
+                                       ".so: warning: this plugin library ", GetParam().line)));
   EXPECT_THAT(registry.List(), IsEmpty());
 }
 
@@ -63,8 +66,8 @@ TEST_P(Refused, SaysWhyWhenItIsAskedFor) {
   Diagnostics diagnostics;
   const PluginRegistry registry = PluginRegistry::Load({folder.path()}, diagnostics);
   EXPECT_EQ(folder.Anonymous(Message(registry.Make("strategy", GetParam().name).status())),
-            absl::StrCat("there is no strategy ", GetParam().name, ": plugin library DIR/", GetParam().name,
-                         ".so ", GetParam().line));
+            absl::StrCat("there is no strategy ", GetParam().name, ": plugin library DIR/",
+                         GetParam().name, ".so ", GetParam().line));
 }
 
 TEST_P(Refused, ProbeSaysTheSame) {
@@ -78,16 +81,18 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"api-too-old", "was built for plugin API 0, this shardlab has 1: rebuild it"},
         Case{"api-too-new", "needs plugin API 2, this shardlab has 1: it is for a newer shardlab"},
         Case{"wrong-size", "has an entry of 16 bytes, this shardlab reads 32: rebuild it"},
-        Case{"other-build", "was built as libstdc++-0/debug-stl/plain/absl-other, this shardlab "
-                            "as " SHARDLAB_BUILD_TAG ": C++ objects cannot cross between the two"},
+        Case{"other-build",
+             "was built as libstdc++-0/debug-stl/plain/absl-other, this shardlab "
+             "as " SHARDLAB_BUILD_TAG ": C++ objects cannot cross between the two"},
         Case{"no-fields", "has an entry without a name or a register function"},
         Case{"null-entry", "has an entry function that returns nothing"},
         Case{"no-entry", "is not a shardlab plugin (it has no shardlab_plugin_entry)"},
         Case{"registers-nothing", "registers no plugin"},
         Case{"registers-rubbish", "registers a plugin without a proper kind and name"},
         Case{"no-factory", "registers strategy no-factory without a way to make one"},
-        Case{"interface-too-new", "has strategy interface-too-new with interface 2, this shardlab has "
-                                  "strategy interface 1"},
+        Case{"interface-too-new",
+             "has strategy interface-too-new with interface 2, this shardlab has "
+             "strategy interface 1"},
         Case{"throws-in-register",
              "cannot register its plugins: it throws an exception (no licence found)"},
         Case{"undefined-symbol", "cannot be loaded: undefined symbol: shardlab_no_such_function"}),
@@ -97,7 +102,8 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// --- files that never reach the dynamic linker -------------------------------------------------------------
+// --- files that never reach the dynamic linker
+// -------------------------------------------------------------
 
 std::string Patched(std::string bytes, std::size_t at, char value) {
   bytes.at(at) = value;
@@ -111,46 +117,51 @@ struct FileCase {
 };
 
 const std::vector<FileCase>& FileCases() {
-  static const auto* const cases = new std::vector<FileCase>{
-      {"empty", [](const std::string&) { return ""; }, "is an empty file"},
-      {"text", [](const std::string&) { return "plugin = \"llama\"\n"; },
-       "is not a shared library (it does not begin as an ELF file does)"},
-      {"three-bytes", [](const std::string& good) { return good.substr(0, 3); },
-       "is not a shared library (it does not begin as an ELF file does)"},
-      {"header-alone", [](const std::string& good) { return good.substr(0, 40); },
-       "is cut short: its header lies outside its 40 bytes"},
-      {"no-segments", [](const std::string& good) { return good.substr(0, 100); },
-       "is cut short: its table of segments lies outside its 100 bytes"},
-      {"truncated", [](const std::string& good) { return good.substr(0, 4096); },
-       "is cut short: a segment lies outside its 4096 bytes"},
-      {"truncated-late", [](const std::string& good) { return good.substr(0, good.size() - 1); },
-       "is cut short: its table of sections lies outside its SIZE bytes"},
-      {"class-32", [](const std::string& good) { return Patched(good, EI_CLASS, ELFCLASS32); },
-       "is a 32-bit library, this host needs 64 bits"},
-      {"big-endian", [](const std::string& good) { return Patched(good, EI_DATA, ELFDATA2MSB); },
-       "is for a big-endian CPU, this host is little-endian"},
-      {"elf-version", [](const std::string& good) { return Patched(good, EI_VERSION, 9); },
-       "has an ELF version that does not exist"},
+  static const auto* const cases = new std::vector<FileCase> {
+    {"empty", [](const std::string&) { return ""; }, "is an empty file"},
+        {"text", [](const std::string&) { return "plugin = \"llama\"\n"; },
+         "is not a shared library (it does not begin as an ELF file does)"},
+        {"three-bytes", [](const std::string& good) { return good.substr(0, 3); },
+         "is not a shared library (it does not begin as an ELF file does)"},
+        {"header-alone", [](const std::string& good) { return good.substr(0, 40); },
+         "is cut short: its header lies outside its 40 bytes"},
+        {"no-segments", [](const std::string& good) { return good.substr(0, 100); },
+         "is cut short: its table of segments lies outside its 100 bytes"},
+        {"truncated", [](const std::string& good) { return good.substr(0, 4096); },
+         "is cut short: a segment lies outside its 4096 bytes"},
+        {"truncated-late", [](const std::string& good) { return good.substr(0, good.size() - 1); },
+         "is cut short: its table of sections lies outside its SIZE bytes"},
+        {"class-32", [](const std::string& good) { return Patched(good, EI_CLASS, ELFCLASS32); },
+         "is a 32-bit library, this host needs 64 bits"},
+        {"big-endian", [](const std::string& good) { return Patched(good, EI_DATA, ELFDATA2MSB); },
+         "is for a big-endian CPU, this host is little-endian"},
+        {"elf-version", [](const std::string& good) { return Patched(good, EI_VERSION, 9); },
+         "has an ELF version that does not exist"},
 #if defined(__x86_64__)
-      {"wrong-cpu",
-       [](const std::string& good) {
-         return Patched(good, offsetof(Elf64_Ehdr, e_machine), static_cast<char>(EM_AARCH64));
-       },
-       "is for another CPU (aarch64), this host is x86-64"},
+        {"wrong-cpu",
+         [](const std::string& good) {
+           return Patched(good, offsetof(Elf64_Ehdr, e_machine), static_cast<char>(EM_AARCH64));
+         },
+         "is for another CPU (aarch64), this host is x86-64"},
 #endif
-      {"object-file",
-       [](const std::string& good) { return Patched(good, offsetof(Elf64_Ehdr, e_type), ET_REL); },
-       "is an ELF file, but not a shared library"},
-      {"no-headers", [](const std::string& good) { return Patched(good, offsetof(Elf64_Ehdr, e_phnum), 0); },
-       "has no program headers that can be read, so there is nothing to load"},
-      // 2^64 - 16: offset + size wraps around to a small number.
-      {"overflow",
-       [](const std::string& good) {
-         std::string bytes = Patched(good, offsetof(Elf64_Ehdr, e_phoff), static_cast<char>(0xf0));
-         for (std::size_t i = 1; i < 8; ++i) bytes.at(offsetof(Elf64_Ehdr, e_phoff) + i) = static_cast<char>(0xff);
-         return bytes;
-       },
-       "is cut short: its table of segments lies outside its SIZE bytes"},
+        {"object-file",
+         [](const std::string& good) {
+           return Patched(good, offsetof(Elf64_Ehdr, e_type), ET_REL);
+         },
+         "is an ELF file, but not a shared library"},
+        {"no-headers",
+         [](const std::string& good) { return Patched(good, offsetof(Elf64_Ehdr, e_phnum), 0); },
+         "has no program headers that can be read, so there is nothing to load"},
+        // 2^64 - 16: offset + size wraps around to a small number.
+        {"overflow",
+         [](const std::string& good) {
+           std::string bytes =
+               Patched(good, offsetof(Elf64_Ehdr, e_phoff), static_cast<char>(0xf0));
+           for (std::size_t i = 1; i < 8; ++i)
+             bytes.at(offsetof(Elf64_Ehdr, e_phoff) + i) = static_cast<char>(0xff);
+           return bytes;
+         },
+         "is cut short: its table of segments lies outside its SIZE bytes"},
   };
   return *cases;
 }
@@ -168,8 +179,9 @@ TEST(Files, EachIsOneWarningAndTheSameFromTheProbe) {
     }
     Diagnostics diagnostics;
     const PluginRegistry registry = PluginRegistry::Load({folder.path()}, diagnostics);
-    EXPECT_THAT(Lines(folder, diagnostics),
-                ElementsAre(absl::StrCat("DIR/", c.name, ".so: warning: this plugin library ", expected)));
+    EXPECT_THAT(
+        Lines(folder, diagnostics),
+        ElementsAre(absl::StrCat("DIR/", c.name, ".so: warning: this plugin library ", expected)));
     EXPECT_EQ(Message(ProbeInChild(path).status()), expected);
   }
 }
@@ -179,8 +191,9 @@ TEST(Files, ADirectoryCalledLikeALibrary) {
   std::filesystem::create_directory(folder.File("x.so"));
   Diagnostics diagnostics;
   PluginRegistry::Load({folder.path()}, diagnostics);
-  EXPECT_THAT(Lines(folder, diagnostics),
-              ElementsAre("DIR/x.so: warning: this plugin library is a directory, not a shared library"));
+  EXPECT_THAT(
+      Lines(folder, diagnostics),
+      ElementsAre("DIR/x.so: warning: this plugin library is a directory, not a shared library"));
 }
 
 TEST(Files, ALinkToNowhereAndAPipe) {
@@ -204,7 +217,8 @@ TEST(Files, EveryTruncationIsNoticed) {
   }
 }
 
-// --- plugins that break when they are used -----------------------------------------------------------------
+// --- plugins that break when they are used
+// -----------------------------------------------------------------
 
 struct Loaded {
   explicit Loaded(const std::string& name) {
@@ -223,7 +237,8 @@ TEST(Calls, AFactoryThatThrows) {
   const Loaded loaded("throws-in-factory");
   EXPECT_TRUE(loaded.diagnostics.empty());
   EXPECT_EQ(loaded.MakeMessage("strategy", "throws-in-factory"),
-            "plugin library DIR/throws-in-factory.so cannot make strategy throws-in-factory: it throws the "
+            "plugin library DIR/throws-in-factory.so cannot make strategy throws-in-factory: it "
+            "throws the "
             "number 42");
   EXPECT_EQ(Message(ProbeInChild(loaded.folder.File("throws-in-factory.so")).status()),
             "cannot make strategy throws-in-factory: it throws the number 42");
@@ -232,13 +247,15 @@ TEST(Calls, AFactoryThatThrows) {
 TEST(Calls, AFactoryThatMakesNothing) {
   const Loaded loaded("null-factory");
   EXPECT_EQ(loaded.MakeMessage("strategy", "null-factory"),
-            "plugin library DIR/null-factory.so cannot make strategy null-factory: its factory returns nothing");
+            "plugin library DIR/null-factory.so cannot make strategy null-factory: its factory "
+            "returns nothing");
 }
 
 TEST(Calls, AFactoryOfAnotherClass) {
   const Loaded loaded("wrong-class");
   EXPECT_EQ(loaded.MakeMessage("schedule", "wrong-class"),
-            "plugin library DIR/wrong-class.so cannot make schedule wrong-class: its factory returns something "
+            "plugin library DIR/wrong-class.so cannot make schedule wrong-class: its factory "
+            "returns something "
             "else");
 }
 
@@ -249,9 +266,10 @@ TEST(Calls, VisitThatThrows) {
   ParameterDocumenter documenter;
   EXPECT_EQ(Message(Guarded("strategy throws-in-visit", [&] { (*made)->Visit(documenter); })),
             "strategy throws-in-visit: it throws something that is not a std::exception");
-  EXPECT_EQ(Message(ProbeInChild(loaded.folder.File("throws-in-visit.so")).status()),
-            "cannot list the parameters of strategy throws-in-visit: it throws something that is not a "
-            "std::exception");
+  EXPECT_EQ(
+      Message(ProbeInChild(loaded.folder.File("throws-in-visit.so")).status()),
+      "cannot list the parameters of strategy throws-in-visit: it throws something that is not a "
+      "std::exception");
 }
 
 TEST(Calls, InitThatThrows) {
@@ -282,12 +300,14 @@ TEST(Calls, GuardedPassesAStatusOn) {
   EXPECT_EQ(Message(Guarded("a", [] { throw "text"; })), "a: it throws a text (text)");
 }
 
-// --- libraries that end the program while they are loaded --------------------------------------------------
+// --- libraries that end the program while they are loaded
+// --------------------------------------------------
 
 TEST(Loading, TheProbeSurvives) {
   const BadFolder folder;
-  EXPECT_EQ(Message(ProbeInChild(folder.Take("throws-while-loading")).status()),
-            "ends the program while it is loaded: it throws an exception (static initialiser gave up)");
+  EXPECT_EQ(
+      Message(ProbeInChild(folder.Take("throws-while-loading")).status()),
+      "ends the program while it is loaded: it throws an exception (static initialiser gave up)");
   EXPECT_EQ(Message(ProbeInChild(folder.Take("crashes-while-loading")).status()),
             "crashes while it is loaded: a segmentation fault (signal 11)");
   EXPECT_EQ(Message(ProbeInChild(folder.Take("exits-while-loading")).status()),
@@ -302,12 +322,16 @@ TEST(LoadingDeathTest, TheProgramEndsWithOneLine) {
   const std::string throws = folder.Take("throws-while-loading");
   const std::string crashes = folder.Take("crashes-while-loading");
   EXPECT_EXIT(static_cast<void>(PluginLibrary::Load(throws)), ::testing::ExitedWithCode(1),
-              "^shardlab: plugin library .*/throws-while-loading.so ends the program while it is loaded: it "
-              "throws an exception \\(static initialiser gave up\\); look closer with: shardlab plugins check "
+              "^shardlab: plugin library .*/throws-while-loading.so ends the program while it is "
+              "loaded: it "
+              "throws an exception \\(static initialiser gave up\\); look closer with: shardlab "
+              "plugins check "
               ".*/throws-while-loading.so\n$");
   EXPECT_EXIT(static_cast<void>(PluginLibrary::Load(crashes)), ::testing::ExitedWithCode(1),
-              "^shardlab: plugin library .*/crashes-while-loading.so ends the program while it is loaded: a "
-              "segmentation fault; look closer with: shardlab plugins check .*/crashes-while-loading.so\n$");
+              "^shardlab: plugin library .*/crashes-while-loading.so ends the program while it is "
+              "loaded: a "
+              "segmentation fault; look closer with: shardlab plugins check "
+              ".*/crashes-while-loading.so\n$");
 }
 
 TEST(Loading, RandomDamageNeverEndsTheParent) {

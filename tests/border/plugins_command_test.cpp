@@ -103,11 +103,13 @@ TEST(PluginsCommand, ChecksALibrary) {
   EXPECT_EQ(bad.status, 2);
   EXPECT_EQ(bad.out, "");
   EXPECT_EQ(folder.Anonymous(bad.err),
-            "DIR/throws-while-loading.so: error: this plugin library ends the program while it is loaded: it "
+            "DIR/throws-while-loading.so: error: this plugin library ends the program while it is "
+            "loaded: it "
             "throws an exception (static initialiser gave up)\n");
   const Command json({"check", folder.File("nowhere.so")}, {{}, true});
   EXPECT_EQ(json.status, 2);
-  EXPECT_EQ(Json::parse(json.out)["diagnostics"][0]["message"], "this plugin library does not exist");
+  EXPECT_EQ(Json::parse(json.out)["diagnostics"][0]["message"],
+            "this plugin library does not exist");
 }
 
 TEST(PluginsCommand, RefusesOtherWords) {
@@ -144,7 +146,8 @@ TEST_F(NewPlugin, WritesAFolderOfEachKind) {
       EXPECT_EQ(text.find('@'), std::string::npos) << file << " has a place that was not filled";
       std::istringstream lines(text);
       int count = 0;
-      for (std::string line; std::getline(lines, line); ++count) EXPECT_LE(line.size(), 115u) << line;
+      for (std::string line; std::getline(lines, line); ++count)
+        EXPECT_LE(line.size(), 115u) << line;
       if (file == "CMakeLists.txt") {
         EXPECT_LE(count, 10);
       }
@@ -155,9 +158,10 @@ TEST_F(NewPlugin, WritesAFolderOfEachKind) {
 TEST_F(NewPlugin, RefusesWithNothingWritten) {
   EXPECT_THAT(Command({"new", "stratgy", "x"}, {}).err,
               HasSubstr("there is no kind of plugin stratgy, did you mean strategy?"));
-  EXPECT_THAT(Command({"new", "gadget", "x"}, {}).err,
-              HasSubstr("there is no kind of plugin gadget (there are model, hardware, network, strategy, "
-                        "schedule and optimizer)"));
+  EXPECT_THAT(
+      Command({"new", "gadget", "x"}, {}).err,
+      HasSubstr("there is no kind of plugin gadget (there are model, hardware, network, strategy, "
+                "schedule and optimizer)"));
   for (const char* name : {"", "Zero", "9lives", "../up", "a b", "-x", "a_b"}) {
     const Command run({"new", "strategy", name}, {});
     EXPECT_EQ(run.status, 2) << name;

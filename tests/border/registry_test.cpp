@@ -27,7 +27,8 @@ TEST(Registry, FindsLibrariesBesideAndBelow) {
   const BadFolder folder;
   folder.Take("good");
   std::filesystem::create_directory(folder.File("unknown-kind"));
-  std::filesystem::copy_file(BadFolder::Built("unknown-kind"), folder.File("unknown-kind/unknown-kind.so"));
+  std::filesystem::copy_file(BadFolder::Built("unknown-kind"),
+                             folder.File("unknown-kind/unknown-kind.so"));
   Diagnostics diagnostics;
   const PluginRegistry registry = PluginRegistry::Load({folder.path()}, diagnostics);
   EXPECT_TRUE(diagnostics.empty());
@@ -38,7 +39,8 @@ TEST(Registry, FindsLibrariesBesideAndBelow) {
   EXPECT_EQ(cooling.file, folder.File("unknown-kind/unknown-kind.so"));
   EXPECT_EQ(registry.Find("strategy", "good")->description, "does nothing, well");
   EXPECT_EQ(folder.Anonymous(Message(registry.Make("cooling", "unknown-kind").status())),
-            "plugin library DIR/unknown-kind/unknown-kind.so has cooling unknown-kind, a kind that this shardlab "
+            "plugin library DIR/unknown-kind/unknown-kind.so has cooling unknown-kind, a kind that "
+            "this shardlab "
             "does not know");
 }
 
@@ -65,9 +67,10 @@ TEST(Registry, TheSameDirectoryTwiceCountsOnce) {
   std::filesystem::copy_file(BadFolder::Built("good"), folder.File("plugins/good.so"));
   std::filesystem::create_symlink("plugins", folder.File("link"));
   Diagnostics diagnostics;
-  const PluginRegistry registry = PluginRegistry::Load(
-      {folder.File("plugins"), folder.File("link"), folder.File("plugins/../plugins/"), folder.path()},
-      diagnostics);
+  const PluginRegistry registry =
+      PluginRegistry::Load({folder.File("plugins"), folder.File("link"),
+                            folder.File("plugins/../plugins/"), folder.path()},
+                           diagnostics);
   EXPECT_TRUE(diagnostics.empty());
   EXPECT_EQ(registry.List().size(), 1u);
 }

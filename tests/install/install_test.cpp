@@ -1,9 +1,10 @@
-// Promise 1 of the house from outside: a plugin that was built against the installed package, with a
-// CMakeLists.txt of at most ten lines and nothing of this repository, is found, listed, checked and planned
-// with by the installed program. The plugins are what `plugins new` writes, one of each kind.
+// Promise 1 of the house from outside: a plugin that was built against the installed package, with
+// a CMakeLists.txt of at most ten lines and nothing of this repository, is found, listed, checked
+// and planned with by the installed program. The plugins are what `plugins new` writes, one of each
+// kind.
 //
-// SHARDLAB_OUT_OF_TREE_CXX: the compiler of the outside plugins; default g++, or the build's own compiler where
-// a sanitizer's runtime must be the same.
+// SHARDLAB_OUT_OF_TREE_CXX: the compiler of the outside plugins; default g++, or the build's own
+// compiler where a sanitizer's runtime must be the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -51,13 +52,14 @@ class Install : public ::testing::Test {
     prefix_ = folder_ / "prefix";
     // The plugins of the build must not help.
     unsetenv("SHARDLAB_PLUGIN_PATH");
-    Expect0(absl::StrCat(Quote(SHARDLAB_CMAKE), " --install ", Quote(SHARDLAB_BINARY_DIR), " --prefix ",
-                         Quote(prefix_)));
+    Expect0(absl::StrCat(Quote(SHARDLAB_CMAKE), " --install ", Quote(SHARDLAB_BINARY_DIR),
+                         " --prefix ", Quote(prefix_)));
     setenv("CMAKE_PREFIX_PATH", prefix_.c_str(), 1);
     const char* compiler = std::getenv("SHARDLAB_OUT_OF_TREE_CXX");
     const std::string sanitize = SHARDLAB_SANITIZE;
     setenv("CXX", compiler != nullptr ? compiler : (sanitize.empty() ? "g++" : SHARDLAB_CXX), 1);
-    setenv("CXXFLAGS", sanitize.empty() ? "-Wall -Wextra -Werror" : ("-fsanitize=" + sanitize).c_str(), 1);
+    setenv("CXXFLAGS",
+           sanitize.empty() ? "-Wall -Wextra -Werror" : ("-fsanitize=" + sanitize).c_str(), 1);
     setenv("CMAKE_BUILD_TYPE", "Debug", 1);  // quick; the ABI is the same
   }
 
@@ -69,7 +71,8 @@ class Install : public ::testing::Test {
   Ran Run(const std::string& command) const {
     Ran ran;
     const fs::path err = folder_ / "stderr.txt";
-    const std::string line = absl::StrCat("cd ", Quote(folder_), " && { ", command, " ; } 2> ", Quote(err));
+    const std::string line =
+        absl::StrCat("cd ", Quote(folder_), " && { ", command, " ; } 2> ", Quote(err));
     FILE* pipe = popen(line.c_str(), "r");
     if (pipe == nullptr) return ran;
     char buffer[4096];
@@ -130,7 +133,8 @@ TEST_F(Install, AStrategyFromOutsideIsListedAndPlannedWith) {
   EXPECT_EQ(mine->at("parameters")[0].at("type"), "boolean");
   EXPECT_EQ(mine->at("parameters")[0].at("default"), false);
 
-  const std::string plan = "plan my-zero/example.toml --format json --plugins my-zero/build/plugins";
+  const std::string plan =
+      "plan my-zero/example.toml --format json --plugins my-zero/build/plugins";
   const Json with = Json::parse(Expect0(Shardlab(plan)).out);
   const Json more =
       Json::parse(Expect0(Shardlab(plan + " --set strategy.my-zero.gradients=true")).out);
@@ -142,8 +146,9 @@ TEST_F(Install, AStrategyFromOutsideIsListedAndPlannedWith) {
 
 TEST_F(Install, ItCanBeInstalledBesideTheOthers) {
   New("schedule", "my-order");
-  Expect0(absl::StrCat("cmake -S my-order -B my-order/build && cmake --build my-order/build && cmake --install ",
-                       "my-order/build --prefix ", Quote(prefix_)));
+  Expect0(absl::StrCat(
+      "cmake -S my-order -B my-order/build && cmake --build my-order/build && cmake --install ",
+      "my-order/build --prefix ", Quote(prefix_)));
   EXPECT_THAT(Expect0(Shardlab("plugins show my-order")).out, HasSubstr("schedule, interface 1"));
   // And the whole tree may move.
   fs::rename(prefix_, folder_ / "elsewhere");
@@ -153,10 +158,13 @@ TEST_F(Install, ItCanBeInstalledBesideTheOthers) {
 
 TEST_F(Install, TheSamePluginInTwoPlacesIsAnErrorThatNamesBoth) {
   fs::create_directory(folder_ / "copy");
-  fs::copy(prefix_ / "lib/shardlab/plugins/zero", folder_ / "copy/zero", fs::copy_options::recursive);
+  fs::copy(prefix_ / "lib/shardlab/plugins/zero", folder_ / "copy/zero",
+           fs::copy_options::recursive);
   const Ran ran = Run(Shardlab("plugins list --plugins copy"));
   EXPECT_EQ(ran.status, 2);
   EXPECT_THAT(ran.err, HasSubstr("two plugins are called strategy zero"));
+  New("strategy", "my-zero");  // for its example
+  EXPECT_EQ(Run(Shardlab("plan my-zero/example.toml --plugins copy")).status, 2);
   EXPECT_THAT(ran.err, HasSubstr("copy/zero/zero.so"));
   EXPECT_THAT(ran.err, HasSubstr((prefix_ / "lib/shardlab/plugins/zero/zero.so").string()));
 }
@@ -169,7 +177,8 @@ TEST_F(Install, ABadPluginDoesNotBlockAPlanThatDoesNotNeedIt) {
                                                    {{"[strategy.my-zero]", "[strategy.zero]"}});
   std::ofstream(folder_ / "plain.toml") << scenario;
   const Ran ran = Expect0(Shardlab("plan plain.toml --plugins bad"));
-  EXPECT_THAT(ran.err, HasSubstr("broken.so: warning: this plugin library is not a shared library"));
+  EXPECT_THAT(ran.err,
+              HasSubstr("broken.so: warning: this plugin library is not a shared library"));
   std::ofstream(folder_ / "needs.toml")
       << absl::StrReplaceAll(scenario, {{"[strategy.zero]", "[strategy.broken]"}});
   const Ran needs = Run(Shardlab("plan needs.toml --plugins bad"));

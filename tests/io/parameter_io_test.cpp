@@ -276,6 +276,17 @@ TEST(ParameterReader, UnknownKeys) {
   EXPECT_EQ(diagnostics.all()[0].hint, "there are no parameters here");
 }
 
+TEST(ParameterReader, AWrongFileIsNotToldInFull) {
+  std::string text;
+  for (int i = 0; i < 500; ++i) text += "key_" + std::to_string(i) + " = 1\n";
+  const Reading r = Read(text);
+  ASSERT_EQ(r.all().size(), 101u);
+  EXPECT_EQ(r.all().back().message, "and 400 more unknown keys");
+  std::string list = "layers = [";
+  for (int i = 0; i < 500; ++i) list += "-1, ";
+  EXPECT_EQ(Read(list + "]").all().size(), 100u);
+}
+
 TEST(ParameterReader, EveryMistakeIsTold) {
   const Reading r = Read("degree = 0\nmethod = 3\nmemory = 80\nnonsense = 1\nefficiency = 7\n");
   EXPECT_EQ(r.all().size(), 5u);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -128,6 +129,25 @@ TEST(RenderDiagnostics, TheCaretIsUnderItsCharacterWhereverItIs) {
     ASSERT_LT(at, source.size() + (expected == '\t' ? 1 : 0)) << column;
     ASSERT_EQ(at < source.size() ? source[at] : ' ', expected == '\t' ? ' ' : expected) << column;
   }
+}
+
+TEST(RenderDiagnostics, ManyPlacesInOneLongLineAreQuick) {
+  std::string line = "a = [";
+  Diagnostics diagnostics;
+  for (int i = 0; i < 100000; ++i) {
+    line += "x,";
+    diagnostics.Error("c", {"f", 1, 6 + 2 * i, ""}, "m");
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const std::string out = RenderDiagnostics(diagnostics, {{"f", line}});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+  EXPECT_GT(out.size(), 100000u);
+}
+
+TEST(RenderDiagnostics, FarBeyondALongLineShowsItsEnd) {
+  const auto [source, caret] = Excerpt(std::string(500, 'a') + "Z", 1, 5000);
+  EXPECT_EQ(source, "    ..." + std::string(99, 'a') + "Z");
+  EXPECT_EQ(caret, std::string(4 + 3 + 100, ' ') + "^");
 }
 
 TEST(RenderDiagnostics, ColorOnlyWhenAsked) {

@@ -13,7 +13,7 @@ const std::vector<Choices> kTensor = {{}, {TensorParallel({})}, {TensorParallel(
 const std::vector<Choices> kContext = {{}, {ContextGather()}, {ContextUlysses()}};
 const std::vector<Choices> kState = {{ZeroStage(1)}, {ZeroStage(2)}, {ZeroStage(3)}, {ZeroStage(3, true)}};
 const std::vector<Choices> kActivations = {
-    {}, {RecomputeSelective()}, {RecomputeBlock(1)}, {RecomputeBlock(2)}, {KeepGathered()}};
+    {}, {RecomputeSelective()}, {RecomputeBlock(1)}, {KeepGathered()}};
 const std::vector<Choices> kRealised = {{}, {ScatterThenGather()}, {TwoLevel()}};
 
 // Each composition on one mesh in `every`, a different one each time.

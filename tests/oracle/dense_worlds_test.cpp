@@ -26,7 +26,7 @@ const std::vector<Choices> kState = {
     {DataParallel(), HybridShard()},
 };
 const std::vector<Choices> kActivations = {
-    {RecomputeSelective()}, {RecomputeBlock(1)}, {RecomputeBlock(2)}, {KeepGathered()}};
+    {RecomputeSelective()}, {RecomputeBlock(1)}, {KeepGathered()}};
 const std::vector<Choices> kRealised = {{ScatterThenGather()}, {TwoLevel()}};
 
 void RunAll(const char* what, const ToyModelOptions& model, Job job, const std::vector<std::vector<Choices>>& lists,
@@ -47,6 +47,20 @@ TEST(DenseWorldsTest, CutsAndState) { RunAll("dense, cuts and state", {.layers =
 
 TEST(DenseWorldsTest, CutsAndActivations) {
   RunAll("dense, cuts and activations", {}, {}, {kData, kTensor, kContext, kActivations});
+}
+
+// Two and one layers share a kept input: of three layers, of which the last segment has but one.
+TEST(DenseWorldsTest, SegmentsOfRecomputedLayers) {
+  const Program rolled = ToyModel({.layers = 3});
+  const Setting setting(Unroll(rolled), {});
+  Tally tally;
+  for (const Choices& choices : Product({kData, kTensor, kContext, {{}, {ZeroStage(3)}, {ZeroStage(3, true)}}, {{RecomputeBlock(2)}}})) {
+    const std::optional<Edited> edited = ApplyThenUnroll(rolled, choices);
+    ASSERT_TRUE(edited.has_value());
+    ASSERT_EQ(edited->program.classes.size(), 4u);
+    RunEveryMesh(setting, choices, *edited, kRanks, tally);
+  }
+  Conclude(tally, "dense, segments of layers");
 }
 
 TEST(DenseWorldsTest, CutsAndRealisedTransfers) {

@@ -158,7 +158,7 @@ std::string ToyMachine::Describe(const Version& version) const {
 
 // --- what is in memory ------------------------------------------------------------------------------------
 
-// One-hot tokens and targets: every rank reads what it needs of the batch.
+// One-hot tokens and targets: every rank reads the batch, as the program places it.
 ToyMachine::Blocks ToyMachine::BatchData(const Version& version) {
   const Tensor& tensor = program_.tensor(version.tensor);
   const auto classes = static_cast<std::uint64_t>(sizes_[tensor.dims.back().index()]);
@@ -192,7 +192,8 @@ Block ToyMachine::WeightsOn(TensorId tensor, const Shape& shape) const {
 const ToyMachine::Blocks& ToyMachine::Get(const Version& version) {
   const auto found = store_.find(version);
   if (found != store_.end()) return found->second;
-  if (program_.tensor(version.tensor).role == TensorRole::kData && !version.gradient) {
+  const Tensor& tensor = program_.tensor(version.tensor);
+  if (tensor.role == TensorRole::kData && !version.gradient && version.at == tensor.use) {
     return store_.emplace(version, BatchData(version)).first->second;
   }
   throw Fault("missing: " + Describe(version));
@@ -200,8 +201,10 @@ const ToyMachine::Blocks& ToyMachine::Get(const Version& version) {
 
 void ToyMachine::Put(const Version& version, Blocks blocks, bool add) {
   const auto [place, fresh] = store_.try_emplace(version);
-  // A block that is replayed whole makes its output again, which the next layer kept as its input.
-  if (fresh || (replaying_ && version.tensor == program_.layer_class(program_.tensor(version.tensor).layer_class).output)) {
+  // A block that is replayed whole makes its output again (once), which the next layer kept as its input.
+  const LayerClass& layer = program_.layer_class(program_.tensor(version.tensor).layer_class);
+  const bool again = replaying_ && version.tensor == layer.output && made_again_.insert(version).second;
+  if (fresh || again) {
     place->second = std::move(blocks);
     return;
   }
@@ -225,8 +228,8 @@ Agreement ToyMachine::Run(const Trace* expected, Trace* recorded) {
   }
   for (micro_batch_ = 0; micro_batch_ < job_.micro_batches; ++micro_batch_) {
     Forward(micro_batch_);
-    ForgetUnsaved();
     SeedLoss();
+    ForgetUnsaved();
     Backward();
     ForgetMicroBatch();
   }
@@ -272,13 +275,15 @@ void ToyMachine::ForgetUnsaved() {
   std::erase_if(store_, [&](const auto& entry) {
     const Version& version = entry.first;
     const Tensor& tensor = program_.tensor(version.tensor);
+    if (version.gradient) return false;
     if (tensor.role != TensorRole::kParameter) return keep.count(version) == 0;
-    return !version.gradient && version.at != tensor.home && !tensor.keep_after_forward;
+    return version.at != tensor.home && !tensor.keep_after_forward;
   });
 }
 
 void ToyMachine::SeedLoss() {
   const TensorId loss = program_.ops.back().output;
+  Get({loss, false, program_.tensor(loss).use});
   double elements = job_.micro_batches;
   for (const DimensionId dim : program_.tensor(loss).dims) elements *= sizes_[dim.index()];
   const Version seed{loss, true, Dual(program_.tensor(loss).use)};
@@ -305,6 +310,7 @@ void ToyMachine::Backward() {
 
 // What was replayed or gathered for the backward pass of a layer is gone when the layer is done.
 void ToyMachine::ForgetLayer(ClassId layer) {
+  made_again_.clear();
   std::erase_if(store_, [&](const auto& entry) {
     const Version& version = entry.first;
     const Tensor& tensor = program_.tensor(version.tensor);
@@ -314,6 +320,7 @@ void ToyMachine::ForgetLayer(ClassId layer) {
 }
 
 void ToyMachine::ForgetMicroBatch() {
+  made_again_.clear();
   std::erase_if(store_, [&](const auto& entry) {
     const Version& version = entry.first;
     const Tensor& tensor = program_.tensor(version.tensor);
@@ -360,9 +367,11 @@ void ToyMachine::Gradient(const Step& step) {
     for (const int read : op.reads[i]) {
       if (read == kReadsOutput) {
         output = &Get({op.output, false, Dual(op.made)});
+        CheckListed(op.output);
       } else {
         const auto r = static_cast<std::size_t>(read);
         operands[r] = &Get({op.inputs[r].tensor, false, op.need[r]});
+        CheckListed(op.inputs[r].tensor);
       }
     }
   }
@@ -384,6 +393,16 @@ void ToyMachine::Gradient(const Step& step) {
   }
 }
 
+// What a gradient reads occupies memory: it is in the list of saved tensors, kept or replayed.
+void ToyMachine::CheckListed(TensorId id) const {
+  const TensorRole role = program_.tensor(id).role;
+  if (role == TensorRole::kParameter || role == TensorRole::kData) return;
+  for (const Saved& saved : derived_.saved) {
+    if (saved.tensor == id) return;
+  }
+  throw Fault("read by a gradient, but not listed as saved: " + program_.tensor(id).name);
+}
+
 void ToyMachine::Update(const Step& step) {
   const Version weight{step.target.tensor, false, step.target.at}, gradient{step.target.tensor, true, step.target.at};
   Blocks updated = Get(weight);
@@ -400,11 +419,41 @@ void ToyMachine::Update(const Step& step) {
 
 // --- collectives ------------------------------------------------------------------------------------------
 
+namespace {
+
+// What a collective may do to the layout along an atom of its group.
+bool Does(Collective collective, Layout from, Layout to) {
+  const bool from_cut = from.cut() || from.flat(), to_cut = to.cut() || to.flat();
+  switch (collective) {
+    case Collective::kSlice: return from.whole() && (to_cut || to.sum());
+    case Collective::kAllReduce: return from.partial() && to.whole();
+    case Collective::kReduceScatter: return from.partial() && to_cut;
+    case Collective::kAllGather: return from_cut && to.whole();
+    case Collective::kAllToAll: return from_cut && to_cut && from != to;
+    case Collective::kSendRecv: return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+// A collective changes the layout along every atom of its group, and along no other.
+void ToyMachine::Check(const Step& step) const {
+  for (std::size_t a = 0; a < kMaxAtoms; ++a) {
+    const Layout from = step.source.at.at(a), to = step.target.at.at(a);
+    const bool in_group = step.group >> a & 1;
+    if (in_group != (from != to)) throw Fault(Describe(step.source) + " moves to another group than its layouts say");
+    if (in_group && !Does(step.collective, from, to)) {
+      throw Fault(Describe(step.source) + " cannot move so by " + Name(step.collective));
+    }
+  }
+}
+
 void ToyMachine::Move(const Step& step) {
   if (step.target.tensor != step.source.tensor || step.target.gradient != step.source.gradient) {
     throw Fault("a move changes what it moves: " + Describe(step.source) + " -> " + Describe(step.target));
   }
-  Get(step.source);
+  Check(step);
   Blocks moved = Collect(step.source, step.target.at, step.group, &step.collective);
   if (step.add) store_.erase(step.source);
   Put(step.target, std::move(moved), step.add);

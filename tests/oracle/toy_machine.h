@@ -93,6 +93,8 @@ class ToyMachine final {
   const std::vector<std::size_t>& GroupOf(std::size_t rank, AtomMask group);
   AtomMask Real(AtomMask atoms) const;  // those of more than one rank
 
+  void Check(const Step& step) const;
+  void CheckListed(TensorId id) const;
   void Compare(double actual, double expected, const Version& version);
   void Observe(const Version& version, const Trace::Arrays* expected, Trace::Arrays* recorded);
   void ObserveUpdated();
@@ -113,6 +115,7 @@ class ToyMachine final {
   std::map<AtomMask, std::vector<std::vector<std::size_t>>> groups_;
   int micro_batch_ = 0;
   bool replaying_ = false;
+  std::set<Version> made_again_;  // outputs of layers, by a replay
   const Trace* expected_ = nullptr;
   Trace* recorded_ = nullptr;
   Agreement agreement_;

@@ -38,15 +38,18 @@ TensorId DenseHalf(ProgramBuilder& p, TensorId norm) {
 
 TensorId ExpertHalf(ProgramBuilder& p, TensorId norm, double experts) {
   const TensorRole routed = TensorRole::kRouted;
-  const TensorId scores = p.Product("scores", {norm, "bsh"}, {p.Parameter("w_router", "he"), "he"}, "bse");
+  const double density = kTopExperts / experts;
+  // Of the stream: sequence parallelism cuts the router's work too.
+  const TensorId scores = p.Product("scores", {norm, "bsh"}, {p.Parameter("w_router", "he"), "he"}, "bse", TensorRole::kStream);
   const TensorId routes = p.TopK("routes", {scores, "bse"}, "e", kTopExperts);
-  const TensorId sent = p.Dispatch("sent", {norm, "bsh"}, {routes, "bse"}, "bseh", kTopExperts / experts);
+  const TensorId sent = p.Dispatch("sent", {norm, "bsh"}, {routes, "bse"}, "bseh", density);
   const TensorId gate =
       p.Product("expert_gate", {sent, "bseh"}, {p.Parameter("w_expert_gate", "ehm"), "ehm"}, "bsem", routed);
   const TensorId up = p.Product("expert_up", {sent, "bseh"}, {p.Parameter("w_expert_up", "ehm"), "ehm"}, "bsem", routed);
   const TensorId gated = p.GatedSilu("expert_silu", {gate, "bsem"}, {up, "bsem"}, routed);
   const TensorId down =
       p.Product("expert_down", {gated, "bsem"}, {p.Parameter("w_expert_down", "emh"), "emh"}, "bseh", routed);
+  for (const TensorId tensor : {gate, up, gated, down}) p.Scale(tensor, density);
   return p.Product("combine", {down, "bseh"}, {routes, "bse"}, "bsh", TensorRole::kStream);
 }
 

@@ -47,6 +47,11 @@ StateEdit FullyCut() {
   return edit;
 }
 
+// A flat cut inside another one could need elements from outside of the group: such transfers stay as they are.
+bool IsOpenToRealise(const TransferView& t) {
+  return t.collective == Collective::kAllReduce && t.tensor->state.Flat() == 0 && t.tensor->role != TensorRole::kStatistic;
+}
+
 }  // namespace
 
 Choice DataParallel() {
@@ -146,14 +151,13 @@ Choice KeepGathered() {
 
 Choice ScatterThenGather() {
   return Make("scatter then gather", [](Editor& edit) {
-    edit.Realise([](const TransferView& t) { return t.collective == Collective::kAllReduce && t.tensor->role != TensorRole::kStatistic; },
-                 [](AtomId, Layout, Layout) { return Layout::Flat(); });
+    edit.Realise(IsOpenToRealise, [](AtomId, Layout, Layout) { return Layout::Flat(); });
   });
 }
 
 Choice TwoLevel() {
   return Make("two-level", [](Editor& edit) {
-    edit.Realise([](const TransferView& t) { return t.collective == Collective::kAllReduce && t.parameter; },
+    edit.Realise([](const TransferView& t) { return IsOpenToRealise(t) && t.parameter; },
                  [](AtomId atom, Layout from, Layout) { return atom.value() == 0 ? Layout::Flat() : from; });
   });
 }

@@ -6,12 +6,13 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "core/derive.h"
 
 namespace shardlab::oracle {
 namespace {
 
 constexpr double kTolerance = 1e-9;
-constexpr int kFailuresShown = 2000;
+constexpr int kFailuresShown = 20;
 
 // The degrees of an axis's own atoms, given the whole of its own degree.
 void SplitOverAtoms(const Edited& edited, AxisId id, int own, std::vector<int>& degrees) {
@@ -70,6 +71,14 @@ std::optional<Edited> Apply(const Program& program, const Choices& choices) {
   return edited;
 }
 
+std::optional<Edited> ApplyThenUnroll(const Program& rolled, const Choices& choices) {
+  std::optional<Edited> edited = Apply(rolled, choices);
+  if (!edited) return std::nullopt;
+  edited->program = Unroll(edited->program);
+  edited->derived = Derive(edited->program, edited->mesh);
+  return edited;
+}
+
 std::vector<std::vector<int>> Meshes(const Edited& edited, int ranks) {
   std::vector<std::vector<int>> result;
   if (edited.mesh.axes().empty()) return {{}};
@@ -100,15 +109,20 @@ std::string WhatIsWrong(const Setting& setting, const Edited& edited, const Deri
 
 void RunEveryMesh(const Setting& setting, const Choices& choices, int ranks, Tally& tally,
                   const std::function<bool(int)>& take) {
-  const std::optional<Edited> edited = Apply(setting.program, choices);
-  if (!edited) return;
+  if (const std::optional<Edited> edited = Apply(setting.program, choices)) {
+    RunEveryMesh(setting, choices, *edited, ranks, tally, take);
+  }
+}
+
+void RunEveryMesh(const Setting& setting, const Choices& choices, const Edited& edited, int ranks, Tally& tally,
+                  const std::function<bool(int)>& take) {
   ++tally.compositions;
   int number = 0;
-  for (const std::vector<int>& degrees : Meshes(*edited, ranks)) {
+  for (const std::vector<int>& degrees : Meshes(edited, ranks)) {
     if (take && !take(number++)) continue;
-    const std::string wrong = WhatIsWrong(setting, *edited, edited->derived, degrees, tally);
+    const std::string wrong = WhatIsWrong(setting, edited, edited.derived, degrees, tally);
     if (wrong.empty()) continue;
-    if (++tally.failures <= kFailuresShown) ADD_FAILURE() << NameOf(choices) << NameOf(*edited, degrees) << ": " << wrong;
+    if (++tally.failures <= kFailuresShown) ADD_FAILURE() << NameOf(choices) << NameOf(edited, degrees) << ": " << wrong;
   }
 }
 

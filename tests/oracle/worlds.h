@@ -30,6 +30,9 @@ class Setting final {
 // The program as these strategies edit it; fails the test on a diagnostic.
 std::optional<Edited> Apply(const Program& program, const Choices& choices);
 
+// Edited as a class of layers, then written out and derived again: segments of recomputed layers are real.
+std::optional<Edited> ApplyThenUnroll(const Program& rolled, const Choices& choices);
+
 // The atoms' sizes for every choice of degrees with at most so many ranks in all.
 std::vector<std::vector<int>> Meshes(const Edited& edited, int ranks);
 
@@ -45,6 +48,8 @@ std::string WhatIsWrong(const Setting& setting, const Edited& edited, const Deri
 
 // `take` chooses among the meshes, by a running number; all of them without it.
 void RunEveryMesh(const Setting& setting, const Choices& choices, int ranks, Tally& tally,
+                  const std::function<bool(int)>& take = {});
+void RunEveryMesh(const Setting& setting, const Choices& choices, const Edited& edited, int ranks, Tally& tally,
                   const std::function<bool(int)>& take = {});
 
 std::string NameOf(const Choices& choices);

@@ -5,4 +5,5 @@ namespace {
 void Register(shardlab::Registrar*) {}
 }  // namespace
 
-BAD_ENTRY(shardlab::kPluginApiVersion - 1, sizeof(ShardlabPluginEntry), SHARDLAB_BUILD_TAG, &Register)
+BAD_ENTRY(shardlab::kPluginApiVersion - 1, sizeof(ShardlabPluginEntry), SHARDLAB_BUILD_TAG,
+          &Register)

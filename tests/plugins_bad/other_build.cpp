@@ -5,5 +5,5 @@ namespace {
 void Register(shardlab::Registrar*) {}
 }  // namespace
 
-BAD_ENTRY(shardlab::kPluginApiVersion, sizeof(ShardlabPluginEntry), "libstdc++-0/debug-stl/plain/absl-other",
-          &Register)
+BAD_ENTRY(shardlab::kPluginApiVersion, sizeof(ShardlabPluginEntry),
+          "libstdc++-0/debug-stl/plain/absl-other", &Register)

@@ -1,7 +1,8 @@
 #pragma once
 // What the bad plugins share: a strategy without edits, and an entry function with chosen fields.
 //
-//   BAD_ENTRY(shardlab::kPluginApiVersion + 1, sizeof(ShardlabPluginEntry), SHARDLAB_BUILD_TAG, &Register)
+//   BAD_ENTRY(shardlab::kPluginApiVersion + 1, sizeof(ShardlabPluginEntry), SHARDLAB_BUILD_TAG,
+//   &Register)
 
 #include <memory>
 
@@ -21,9 +22,9 @@ std::unique_ptr<shardlab::Plugin> Make() {
 
 }  // namespace
 
-#define BAD_ENTRY(api, size, tag, register_function)                                              \
-  extern "C" __attribute__((visibility("default"))) const ShardlabPluginEntry*                    \
-  shardlab_plugin_entry() {                                                                       \
+#define BAD_ENTRY(api, size, tag, register_function)                                             \
+  extern "C" __attribute__((visibility("default"))) const ShardlabPluginEntry*                   \
+  shardlab_plugin_entry() {                                                                      \
     static const ShardlabPluginEntry entry = {(api), (size), (tag), "bad", (register_function)}; \
-    return &entry;                                                                                \
+    return &entry;                                                                               \
   }

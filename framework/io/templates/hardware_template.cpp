@@ -88,7 +88,8 @@ class @CLASS@ final : public shardlab::Hardware {
 
 SHARDLAB_PLUGIN("@NAME@", @CLASS@, "servers of eight devices, each op a roofline")
 )TEXT",
-    "A server has eight devices. An op takes as long as its arithmetic or its memory traffic, whichever is\n"
+    "A server has eight devices. An op takes as long as its arithmetic or its memory traffic, "
+    "whichever is\n"
     "longer.",
     "Seconds = max(FLOPs / peak, bytes / bandwidth) / efficiency; the classroom's compute:\n"
     "FLOPs / (peak x efficiency).",

@@ -72,9 +72,11 @@ class @CLASS@ final : public shardlab::Network {
 
 SHARDLAB_PLUGIN("@NAME@", @CLASS@, "sent bytes over the slowest link, and a latency")
 )TEXT",
-    "A transfer takes as long as the bytes that one device sends need on the slowest link that the group\n"
+    "A transfer takes as long as the bytes that one device sends need on the slowest link that the "
+    "group\n"
     "crosses, and one latency.",
-    "Seconds = sent share x payload / slowest rate + latency; the sent share is 2(n-1)/n for an all-reduce,\n"
+    "Seconds = sent share x payload / slowest rate + latency; the sent share is 2(n-1)/n for an "
+    "all-reduce,\n"
     "(n-1)/n for an all-gather, a reduce-scatter and an all-to-all, 1 for a send.",
     "A ring that fills its servers could use all their ports; here it uses one device's.",
     R"TEXT(name = "an 8B model over @NAME@"

@@ -35,7 +35,8 @@ class @CLASS@ final : public shardlab::Optimizer {
 
 SHARDLAB_PLUGIN("@NAME@", @CLASS@, "gradient descent with momentum: master weight and one moment")
 )TEXT",
-    "Gradient descent with momentum keeps a full-precision weight and one moment for each parameter.",
+    "Gradient descent with momentum keeps a full-precision weight and one moment for each "
+    "parameter.",
     "Optimizer bytes = parameters x (bytes of the master weight + bytes of a moment): 8 in fp32.",
     "Learning rates and weight decay are not state and are not counted.",
     R"TEXT(name = "an 8B model with @NAME@ on 8 GPUs"

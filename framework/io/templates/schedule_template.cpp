@@ -50,7 +50,8 @@ class @CLASS@ final : public shardlab::Schedule {
 SHARDLAB_PLUGIN("@NAME@", @CLASS@, "all forwards, then all backwards")
 )TEXT",
     "Every rank runs the forwards of all micro-batches, then all backwards.",
-    "With equal ranks and free hops a step takes m + p - 1 slots of one rank's forward plus backward.",
+    "With equal ranks and free hops a step takes m + p - 1 slots of one rank's forward plus "
+    "backward.",
     "All m micro-batches are in flight. One chunk per rank.",
     R"TEXT(name = "@NAME@: an 8B model on 2 pipeline ranks"
 accounting = "textbook"
@@ -80,7 +81,7 @@ transfers = "ignore"
 "plan.schedule" = "@NAME@"
 "memory.ranks[0].in_flight_micro_batches" = 16
 )TEXT",
-    "shardlab schedule @NAME@ --ranks 4 --micro-batches 8 --gantt --plugins build/plugins\n",
+    "",
 };
 
 }  // namespace shardlab

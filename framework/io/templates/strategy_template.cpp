@@ -37,7 +37,8 @@ class @CLASS@ final : public shardlab::Strategy {
 
 SHARDLAB_PLUGIN("@NAME@", @CLASS@, "keeps a share of the optimizer state on each data-parallel rank")
 )TEXT",
-    "Every data-parallel rank holds the same optimizer state. Here each keeps a share of it, updates that\n"
+    "Every data-parallel rank holds the same optimizer state. Here each keeps a share of it, "
+    "updates that\n"
     "share of the weights, and the ranks gather the updated weights.",
     "Optimizer bytes per rank = optimizer bytes / ranks of data x context.",
     "Parameters whose gradient is whole on these ranks anyway are not cut.",

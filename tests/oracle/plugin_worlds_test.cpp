@@ -1,0 +1,91 @@
+// The strategies that are shipped, on the same tiny worlds: they add requirements, prices and facts to what the
+// plain ones of this folder do, and must not change the numbers.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "../../plugins/strategies/checkpointing/checkpointing.h"
+#include "../../plugins/strategies/data/data.h"
+#include "../../plugins/strategies/tensor/tensor.h"
+#include "../../plugins/strategies/zero/zero.h"
+#include "oracle/toy_models.h"
+#include "oracle/worlds.h"
+
+namespace shardlab::oracle {
+namespace {
+
+// Gives parameters values by name; all others keep their defaults.
+class Settings final : public ParameterVisitor {
+ public:
+  explicit Settings(std::map<std::string, Value> values) : values_(std::move(values)) {}
+
+  void Boolean(const Parameter& p, bool* value) override {
+    if (const Value* given = Find(p)) *value = given->boolean;
+  }
+  void Integer(const Parameter& p, int* value) override {
+    if (const Value* given = Find(p)) *value = static_cast<int>(given->integer);
+  }
+  void Text(const Parameter& p, std::string* value) override {
+    if (const Value* given = Find(p)) *value = given->text;
+  }
+  void Number(const Parameter&, double*) override {}
+  void Amount(const Parameter&, Unit, double*) override {}
+  void Integers(const Parameter&, std::vector<int>*) override {}
+  void IntegerOr(const Parameter&, const std::string&, int*) override {}
+  void Raw(const Parameter&, Value*) override {}
+
+ private:
+  const Value* Find(const Parameter& p) const {
+    const auto it = values_.find(p.name);
+    return it == values_.end() ? nullptr : &it->second;
+  }
+  std::map<std::string, Value> values_;
+};
+
+template <class Plugin>
+Choice With(std::string name, std::map<std::string, Value> values) {
+  auto plugin = std::make_shared<Plugin>();
+  Settings settings(std::move(values));
+  plugin->Visit(settings);
+  return {std::move(name), std::move(plugin)};
+}
+
+Choice ShippedTensor(bool sequence_parallel) {
+  return With<tensor::Tensor>(sequence_parallel ? "tensor, sequence parallel" : "tensor",
+                              {{"sequence_parallel", Value::Boolean(sequence_parallel)}});
+}
+Choice ShippedZero(int stage, const char* reduce = "micro_batch") {
+  return With<zero::Zero>("zero " + std::to_string(stage) + " " + reduce,
+                          {{"stage", Value::Integer(stage)}, {"reduce", Value::Text(reduce)}});
+}
+Choice ShippedCheckpointing(int segment) {
+  return With<checkpointing::Checkpointing>("checkpointing " + std::to_string(segment),
+                                            {{"mode", Value::Text("full")}, {"segment", Value::Integer(segment)}});
+}
+
+TEST(PluginWorldsTest, ShippedStrategiesOnEveryMesh) {
+  Tally tally;
+  const Choices data = {With<data::Data>("data", {})};
+  for (const bool experts : {false, true}) {
+    const Program rolled = ToyModel({.experts = experts, .layers = 2});
+    const Setting setting(Unroll(rolled), {});
+    for (const Choices& choices : Product({
+             {data},
+             {{}, {ShippedTensor(false)}, {ShippedTensor(true)}},
+             {{}, {ShippedZero(0)}, {ShippedZero(1)}, {ShippedZero(2)}, {ShippedZero(2, "step")}, {ShippedZero(3)}},
+             {{}, {ShippedCheckpointing(1)}, {ShippedCheckpointing(2)}},
+             {{}, {ContextGather()}},
+         })) {
+      const std::optional<Edited> edited = ApplyThenUnroll(rolled, choices);
+      ASSERT_TRUE(edited.has_value());
+      const bool few = choices.size() <= 3;
+      RunEveryMesh(setting, choices, *edited, 8, tally, [few](int number) { return few || number % 5 == 3; });
+    }
+  }
+  Conclude(tally, "shipped strategies");
+}
+
+}  // namespace
+}  // namespace shardlab::oracle
