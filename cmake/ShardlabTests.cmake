@@ -116,6 +116,13 @@ function(shardlab_add_benchmarks)
                                                benchmark::benchmark_main benchmark::benchmark)
   set_target_properties(shardlab_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY
                                                   "${PROJECT_BINARY_DIR}/bench")
+  # A plain loop, whose instructions callgrind counts the same each time.
+  add_executable(shardlab_instructions "${PROJECT_SOURCE_DIR}/bench/instructions/instructions.cpp")
+  target_compile_definitions(shardlab_instructions PRIVATE ${SHARDLAB_TEST_DEFINITIONS})
+  target_include_directories(shardlab_instructions PRIVATE "${PROJECT_SOURCE_DIR}/bench")
+  target_link_libraries(shardlab_instructions PRIVATE shardlab_io shardlab_core shardlab)
+  set_target_properties(shardlab_instructions PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+                                                         "${PROJECT_BINARY_DIR}/bench")
 endfunction()
 
 function(shardlab_add_fuzz_targets)

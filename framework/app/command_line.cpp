@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/text.h"
 #include "io/plugin_directories.h"
 
@@ -11,10 +12,10 @@ namespace shardlab {
 
 namespace po = boost::program_options;
 
-CommandLine::CommandLine(std::string usage, std::string about, Streams streams)
-    : usage_(std::move(usage)), about_(std::move(about)), streams_(streams), options_("options") {
+CommandLine::CommandLine(std::string usage, std::string about, Streams streams, std::vector<std::string> formats)
+    : usage_(std::move(usage)), about_(std::move(about)), formats_(std::move(formats)), streams_(streams), options_("options") {
   options_.add_options()("help,h", "this text")("format", po::value<std::string>(&format_)->default_value("text"),
-                                                "text or json (plan: also csv)")(
+                                                absl::StrCat(Enumerate(formats_, "or")).c_str())(
       "plugins", po::value<std::vector<std::string>>(&plugin_directories_)->composing(),
       "a directory to look for plugins in, before all others; repeatable");
 }
@@ -38,8 +39,9 @@ bool CommandLine::Parse(const std::vector<std::string>& args, std::size_t least,
     status_ = kDone;
     return false;
   }
-  if (format_ != "text" && format_ != "json" && format_ != "csv") {
-    status_ = Fail(absl::StrCat("there is no format \"", format_, "\""), "formats: text, json, csv");
+  if (std::find(formats_.begin(), formats_.end(), format_) == formats_.end()) {
+    status_ = Fail(absl::StrCat("there is no format \"", format_, "\" of ", usage_.substr(0, usage_.find(' '))),
+                   absl::StrCat("formats: ", absl::StrJoin(formats_, ", ")));
     return false;
   }
   if (positional_.size() < least || positional_.size() > most) {

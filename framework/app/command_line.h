@@ -26,7 +26,8 @@ struct Streams {
 
 class CommandLine {
  public:
-  CommandLine(std::string usage, std::string about, Streams streams);
+  // `formats`: those that the command writes.
+  CommandLine(std::string usage, std::string about, Streams streams, std::vector<std::string> formats = {"text", "json"});
 
   // The command's own options, added before Parse.
   boost::program_options::options_description& options() { return options_; }
@@ -50,6 +51,7 @@ class CommandLine {
 
  private:
   std::string usage_, about_;
+  std::vector<std::string> formats_;
   Streams streams_;
   boost::program_options::options_description options_;
   boost::program_options::variables_map values_;

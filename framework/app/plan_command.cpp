@@ -54,7 +54,7 @@ Planned ReadAndPlan(const PluginRegistry& registry, const std::string& file, con
 
 int PlanCommand(const std::vector<std::string>& args, Streams streams) {
   CommandLine line("plan FILE [--set KEY=VALUE]... [--require-fit]",
-                   "Plans a scenario: memory of each pipeline rank, step time, traffic, verdict.", streams);
+                   "Plans a scenario: memory of each pipeline rank, step time, traffic, verdict.", streams, {"text", "json", "csv"});
   std::vector<std::string> sets;
   line.options().add_options()("set", po::value(&sets)->composing(), "a key of the file with another value; repeatable")(
       "require-fit", "exit with status 3 when the plan does not fit");

@@ -59,7 +59,17 @@ std::string Nearest(std::string_view word, const std::vector<std::string>& candi
       best_distance = distance;
     }
   }
+  if (!best.empty() || word.empty()) return best;
+  const std::string part = "-" + std::string(word) + "-";
+  for (const std::string& candidate : candidates) {
+    if (("-" + candidate + "-").find(part) != std::string::npos) return candidate;
+  }
   return best;
+}
+
+std::string ThereAre(const std::vector<std::string>& words) {
+  if (words.empty()) return "there is none";
+  return (words.size() == 1 ? "there is " : "there are ") + Enumerate(words);
 }
 
 std::string Enumerate(const std::vector<std::string>& words, std::string_view last) {

@@ -17,12 +17,16 @@ inline absl::string_view AbslSv(std::string_view s) { return absl::string_view(s
 inline std::string_view StdSv(absl::string_view s) { return std::string_view(s.data(), s.size()); }
 
 // The candidate with the least edit distance (insert, delete, replace, swap of neighbours), or "" when
-// none is near enough to be meant: at most a third of the longer word, at least 1.
+// none is near enough to be meant: at most a third of the longer word, at least 1. A candidate of several words of
+// which `word` is one, "h100" of "h100-dgx", is near too.
 SHARDLAB_EXPORT std::string Nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 // "a, b and c"; "" for none.
 SHARDLAB_EXPORT std::string Enumerate(const std::vector<std::string>& words, std::string_view last = "and");
 SHARDLAB_EXPORT std::string Enumerate(const std::vector<int>& numbers, std::string_view last = "and");
+
+// "there is a", "there are a, b and c", "there is none".
+SHARDLAB_EXPORT std::string ThereAre(const std::vector<std::string>& words);
 
 // The divisors of n in ascending order; empty for n < 1.
 SHARDLAB_EXPORT std::vector<int> Divisors(long long n);

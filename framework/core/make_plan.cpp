@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/text.h"
 
 namespace shardlab {
@@ -74,7 +75,10 @@ class PlanMaker {
         diagnostics_.Error(
             "schedule.degree", request_.pipeline_place,
             absl::StrCat(layers, " layers do not divide evenly by ", plan_.pipeline, " pipeline ranks", chunks),
-            absl::StrCat("legal with this model: ", Enumerate(legal, "or"), "; or write layers = [...] for each stage"));
+            legal.empty() ? absl::StrCat("no degree is legal with ", plan_.chunks, " chunks: chunks must divide ", layers,
+                                         "; or write layers = [...] for each stage")
+                          : absl::StrCat("legal with this model: ", Enumerate(legal, "or"),
+                                         "; or write layers = [...] for each stage"));
         return;
       }
       split.assign(static_cast<std::size_t>(stages), layers / stages);
@@ -111,7 +115,9 @@ class PlanMaker {
   void Degrees() {
     const long long world = c_.hardware->machine().devices;
     long long used = plan_.pipeline;
-    std::string factors = absl::StrCat("pipeline ", plan_.pipeline);
+    // "tensor 8 x pipeline 2 = 16"; a factor of 1 says nothing, and one factor alone needs no sum.
+    std::vector<std::string> factors;
+    if (plan_.pipeline > 1) factors.push_back(absl::StrCat("pipeline ", plan_.pipeline));
     const Axis* rest = nullptr;
     for (const Axis& axis : mesh_.axes()) {
       if (axis.borrows) continue;
@@ -121,10 +127,12 @@ class PlanMaker {
         continue;
       }
       used *= degree;
-      absl::StrAppend(&factors, " x ", axis.name, " ", degree);
+      if (degree > 1) factors.push_back(absl::StrCat(axis.name, " ", degree));
       degree_[axis.name] = degree;
     }
     const Place& place = BlamedPlace();
+    std::string product = factors.empty() ? "one rank" : absl::StrJoin(factors, " x ");
+    if (factors.size() > 1) absl::StrAppend(&product, " = ", used);
     if (rest == nullptr) {
       degrees_known_ = used == world;
       if (used == world) return SetAtoms();
@@ -138,12 +146,12 @@ class PlanMaker {
                             "; or leave it out");
       }
       diagnostics_.Error("plan.world", data != nullptr ? data->place : place,
-                         absl::StrCat(factors, " = ", used, " ranks on ", world, " devices"), hint);
+                         absl::StrCat(product, factors.size() > 1 ? " ranks on " : " on ", world, " devices"), hint);
       return;
     }
     if (world % used != 0) {
       diagnostics_.Error("plan.world", place,
-                         absl::StrCat(world, " devices do not divide by ", factors, " = ", used),
+                         absl::StrCat(world, " devices do not divide by ", product),
                          absl::StrCat("the product must be one of ", Enumerate(Divisors(world), "or")));
       return;
     }
@@ -237,11 +245,20 @@ class PlanMaker {
       return;
     }
     const long long below = request_.global_batch_size / together * together, above = below + together;
+    constexpr long long kMost = 1 << 30;  // what global_batch_size may be
+    if (below == 0 && above > kMost) {
+      diagnostics_.Error("plan.batch", request_.global_batch_place, BatchMessage(replicas),
+                         "make micro_batch_size or the data degree smaller");
+      return;
+    }
     const std::string nearest = below > 0 ? absl::StrCat(below, " or ", above) : absl::StrCat(above);
-    diagnostics_.Error("plan.batch", request_.global_batch_place,
-                       absl::StrCat("global batch ", request_.global_batch_size, " does not divide by data ", replicas,
-                                    " x micro-batch ", plan_.micro_batch_size),
+    diagnostics_.Error("plan.batch", request_.global_batch_place, BatchMessage(replicas),
                        absl::StrCat("the nearest that divide: ", nearest));
+  }
+
+  std::string BatchMessage(long long replicas) const {
+    return absl::StrCat("global batch ", request_.global_batch_size, " does not divide by data ", replicas,
+                        " x micro-batch ", plan_.micro_batch_size);
   }
 
   void Schedule() {
@@ -254,7 +271,9 @@ class PlanMaker {
     }
     if (c_.schedule == nullptr) return;
     const std::string refusal = c_.schedule->Refusal({plan_.pipeline, plan_.chunks, plan_.micro_batches});
-    if (!refusal.empty()) diagnostics_.Error("schedule.refused", request_.pipeline_place, refusal);
+    if (!refusal.empty()) {
+      diagnostics_.Error("schedule.refused", plan_.chunks > 1 ? request_.chunks_place : request_.pipeline_place, refusal);
+    }
   }
 
   void Warnings() {

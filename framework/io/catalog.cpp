@@ -29,7 +29,7 @@ std::optional<Value> ReadCatalog(const PluginRegistry& registry, const std::stri
   const std::vector<std::string> names = CatalogNames(registry, kind);
   const std::string near = Nearest(name, names);
   std::string hint = names.empty() ? "no plugin directory has any; see --plugins"
-                                   : absl::StrCat("there are ", Enumerate(names));
+                                   : ThereAre(names);
   if (!near.empty()) hint = absl::StrCat("did you mean \"", near, "\"? ", hint);
   diagnostics.Error(absl::StrCat(kind, ".unknown"), place, absl::StrCat("there is no ", kind, " \"", name, "\""), hint);
   return std::nullopt;

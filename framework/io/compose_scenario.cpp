@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "api/model.h"
 #include "base/text.h"
 #include "core/edits.h"
@@ -59,13 +60,18 @@ class Composer {
     const Value* value = scenario_.root.FindPath(path);
     if (value == nullptr) return nullptr;
     if (value->kind == Value::kTable) return value;
-    if (std::find(complained_.begin(), complained_.end(), path) == complained_.end()) {
+    if (!Complained(path)) {
       complained_.push_back(path);
       diagnostics_.Error("key.kind", value->place,
                          absl::StrCat(path, " must be a table, not ", Value::Name(value->kind)),
                          absl::StrCat("write [", path, "] on a line of its own"));
     }
     return nullptr;
+  }
+
+  // It was said already that this is no table.
+  bool Complained(const std::string& path) const {
+    return std::find(complained_.begin(), complained_.end(), path) != complained_.end();
   }
 
   const Value* Defaults(const std::string& path) const {
@@ -77,8 +83,10 @@ class Composer {
     return table != nullptr ? table->key_place.line > 0 ? table->key_place : table->place : FilePlace(path);
   }
 
-  // A word under `path`.KEY of the user or of the accounting's defaults; "" for neither.
-  std::string Word(const Value* table, const std::string& path, const std::string& key, Place* place) {
+  // A word under `path`.KEY of the user or of the accounting's defaults; "" for neither, and for a mistake that is
+  // told. `names`: what it may be.
+  std::string Word(const Value* table, const std::string& path, const std::string& key, Place* place,
+                   const std::vector<std::string>& names = {}) {
     *place = PlaceOfTable(table, path);
     const Value* value = table != nullptr ? table->Find(key) : nullptr;
     if (value == nullptr) {
@@ -86,6 +94,11 @@ class Composer {
       return value != nullptr && value->kind == Value::kText ? value->text : "";
     }
     *place = value->place;
+    if (value->kind == Value::kText && value->text.empty()) {
+      diagnostics_.Error("key.empty", value->place, absl::StrCat(path, ".", key, " is empty"),
+                         names.empty() ? absl::StrCat("write ", key, " = \"...\", or leave it out")
+                                       : absl::StrCat("write ", key, " = \"...\"; ", ThereAre(names)));
+    }
     if (value->kind == Value::kText) return value->text;
     diagnostics_.Error("key.kind", value->place,
                        absl::StrCat(path, ".", key, " must be a string, not ", Value::Name(value->kind)),
@@ -157,9 +170,11 @@ class Composer {
                              const Value* table, const std::string& path, std::vector<std::string> reserved) {
     absl::StatusOr<std::unique_ptr<Plugin>> made = registry_.Make(kind, name);
     if (!made.ok()) {
-      // The list is worth more than the bare fact.
-      diagnostics_.Error("plugin.unknown", name_place, std::string(made.status().message()),
-                         absl::StrCat("plugins of kind ", kind, ": ", Enumerate(registry_.Names(kind))));
+      // The message lists what there is, unless it has a better guess; then the list is worth a line.
+      const std::string message(made.status().message());
+      const bool guessed = message.find("did you mean") != std::string::npos;
+      diagnostics_.Error("plugin.unknown", name_place, message,
+                         guessed ? absl::StrCat("plugins of kind ", kind, ": ", Enumerate(registry_.Names(kind))) : "");
       return std::nullopt;
     }
     Loaded loaded;
@@ -213,11 +228,11 @@ class Composer {
   std::optional<Loaded> Single(const std::string& kind, const std::string& path, std::vector<std::string> reserved = {}) {
     const Value* table = Table(path);
     Place place;
-    const std::string name = Word(table, path, "plugin", &place);
+    const std::string name = Word(table, path, "plugin", &place, registry_.Names(kind));
     if (name.empty()) {
-      if (table == nullptr || table->Find("plugin") == nullptr) {
+      if (!Complained(path) && (table == nullptr || table->Find("plugin") == nullptr)) {
         diagnostics_.Error("key.missing", place, absl::StrCat("[", path, "] names no plugin"),
-                           absl::StrCat("write plugin = \"...\" under [", path, "]; there are ", Enumerate(registry_.Names(kind))));
+                           absl::StrCat("write plugin = \"...\" under [", path, "]; ", ThereAre(registry_.Names(kind))));
       }
       return std::nullopt;
     }
@@ -244,8 +259,10 @@ class Composer {
         Place at;
         const std::string word = Word(table, "precision", key, &at);
         if (!word.empty() && !ParseDtype(word, into)) {
+          const std::vector<std::string> dtypes = {"none", "fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"};
+          const std::string near = Nearest(word, dtypes);
           diagnostics_.Error("precision.dtype", at, absl::StrCat("there is no dtype \"", word, "\""),
-                             "dtypes: none, fp64, fp32, tf32, bf16, fp16, fp8, int8, fp4");
+                             absl::StrCat(near.empty() ? "" : absl::StrCat("did you mean \"", near, "\"? "), "dtypes: ", absl::StrJoin(dtypes, ", ")));
         }
       }
       out_.resolved["precision"][key] = Name(*into);
@@ -273,7 +290,7 @@ class Composer {
     reader.Text({"attention", "attention kernel", 0, 0, {"fused"}}, &attention);
     reader.Finish();
     const auto required = [&](const char* key, int value) {
-      if (value != 0 || reader.IsGiven(key)) return;
+      if (value != 0 || reader.IsGiven(key) || Complained("training")) return;
       diagnostics_.Error("key.missing", reader.PlaceOf(key), absl::StrCat("[training] needs ", key),
                          absl::StrCat("write ", key, " = ... under [training]"));
     };
@@ -312,7 +329,7 @@ class Composer {
       return;
     }
     Place place;
-    const std::string name = Word(table, "hardware", "network", &place);
+    const std::string name = Word(table, "hardware", "network", &place, registry_.Names(Network::kKind));
     if (name.empty()) return;
     network_ = Load(Network::kKind, name, place, nullptr, "hardware.network", {});
     if (!network_) return;
@@ -336,7 +353,7 @@ class Composer {
       if (own == nullptr && table != nullptr && table->Find(name) != nullptr) continue;  // not a table: said
       Place place = PlaceOfTable(own, path);
       std::string plugin = name;
-      if (own != nullptr && own->Find("plugin") != nullptr) plugin = Word(own, path, "plugin", &place);
+      if (own != nullptr && own->Find("plugin") != nullptr) plugin = Word(own, path, "plugin", &place, registry_.Names(Strategy::kKind));
       if (plugin.empty()) continue;
       std::optional<Loaded> loaded = Load(Strategy::kKind, plugin, place, own, path, {});
       if (!loaded) continue;
@@ -358,7 +375,7 @@ class Composer {
   void ReadSchedule() {
     const Value* table = Table("schedule");
     Place place;
-    const std::string name = Word(table, "schedule", "plugin", &place);
+    const std::string name = Word(table, "schedule", "plugin", &place, registry_.Names(Schedule::kKind));
     if (name.empty()) return;
     std::optional<Loaded> loaded = Load(Schedule::kKind, name, place, table, "schedule", {});
     if (!loaded) return;
@@ -426,6 +443,17 @@ class Composer {
     if (!program.ok()) {
       diagnostics_.Error("model.rows", model_place,
                          absl::StrCat("model \"", model_->name, "\" writes rows that do not fit: ", program.status().message()));
+      return;
+    }
+    // Beyond 2^53 a double no longer counts to the element, and 64-bit byte counts overflow soon after.
+    constexpr double kMost = 9007199254740992.0;
+    const double parameters = program->facts.parameters;
+    if (parameters > kMost) {
+      const Value* table = Table("model");
+      diagnostics_.Error("model.too_large", PlaceOfTable(table, "model"),
+                         absl::StrCat("the model is too large to count (", Significant(parameters, 4), " parameters; ",
+                                      Significant(kMost, 4), " at most)"),
+                         "make layers, hidden, heads, ffn or vocabulary smaller");
       return;
     }
     std::optional<Edited> edited;

@@ -40,6 +40,12 @@ class Check {
     for (const auto& [key, value] : table.table) {
       const std::string path = prefix.empty() ? key : absl::StrCat(prefix, ".", key);
       if (value.kind == Value::kTable && !IsBound(value)) {
+        std::string problem, hint;
+        const Json* found = AtPath(document_, path, &problem, &hint);
+        if (found != nullptr && !found->is_object()) {
+          NoBound(path, value);
+          continue;
+        }
         Table(value, path);
       } else {
         One(path, value);
@@ -55,15 +61,27 @@ class Check {
     });
   }
 
+  // A scalar of the plan is bounded by something that is no bound.
+  void NoBound(const std::string& path, const Value& table) {
+    const std::vector<std::string> bounds = {"value", "relative", "absolute", "min", "max"};
+    for (const auto& [key, value] : table.table) {
+      if (std::find(bounds.begin(), bounds.end(), key) != bounds.end()) continue;
+      const std::string near = Nearest(key, bounds);
+      diagnostics_.Error("expect.bound", value.key_place.line > 0 ? value.key_place : value.place,
+                         absl::StrCat(path, " has no bound \"", key, "\""),
+                         absl::StrCat(near.empty() ? "" : absl::StrCat("did you mean \"", near, "\"? "), "bounds: ", Enumerate(bounds)));
+    }
+  }
+
   void Miss(const Value& value, std::string message, std::string hint = "") {
     diagnostics_.Error("expect.missed", value.place, std::move(message), std::move(hint));
   }
 
   void One(const std::string& path, const Value& value) {
-    std::string problem;
-    const Json* found = AtPath(document_, path, &problem);
+    std::string problem, hint;
+    const Json* found = AtPath(document_, path, &problem, &hint);
     if (found == nullptr) {
-      diagnostics_.Error("expect.path", value.key_place.line > 0 ? value.key_place : value.place, problem);
+      diagnostics_.Error("expect.path", value.key_place.line > 0 ? value.key_place : value.place, problem, hint);
       return;
     }
     if (value.kind == Value::kTable) return Bounded(path, value, *found);
@@ -108,7 +126,8 @@ class Check {
 
 }  // namespace
 
-const nlohmann::ordered_json* AtPath(const Json& document, const std::string& path, std::string* problem) {
+const nlohmann::ordered_json* AtPath(const Json& document, const std::string& path, std::string* problem,
+                                     std::string* hint) {
   const Json* at = &document;
   std::size_t begin = 0;
   while (begin <= path.size()) {
@@ -125,6 +144,12 @@ const nlohmann::ordered_json* AtPath(const Json& document, const std::string& pa
         for (const auto& [key, value] : at->items()) keys.push_back(key);
       }
       const std::string near = Nearest(step, keys);
+      if (at->is_array()) {
+        const std::string before = path.substr(0, begin > 0 ? begin - 1 : 0);
+        *problem = absl::StrCat("\"", path, "\" leads through a list");
+        *hint = absl::StrCat(before, " is a list: write ", before, "[0]");
+        return nullptr;
+      }
       *problem = absl::StrCat("the plan has no \"", step, "\" in \"", path, "\"",
                               near.empty() ? "" : absl::StrCat("; did you mean \"", near, "\"?"));
       return nullptr;

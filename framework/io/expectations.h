@@ -14,8 +14,8 @@ namespace shardlab {
 
 void CheckExpectations(const Value& expect, const nlohmann::ordered_json& document, Diagnostics* diagnostics);
 
-// The value at a path, or null with what is wrong with the path in `problem`.
+// The value at a path, or null with what is wrong with the path and, where it is known, what to write.
 const nlohmann::ordered_json* AtPath(const nlohmann::ordered_json& document, const std::string& path,
-                                     std::string* problem);
+                                     std::string* problem, std::string* hint);
 
 }  // namespace shardlab

@@ -33,6 +33,7 @@ std::string Range(double minimum, double maximum, Unit unit) {
   const auto text = [unit](double bound) { return ExactQuantity(bound, unit); };
   const bool low = std::isfinite(minimum);
   const bool high = std::isfinite(maximum);
+  if (low && high && minimum == maximum) return text(minimum);
   if (low && high) return "from " + text(minimum) + " to " + text(maximum);
   if (low) return "at least " + text(minimum);
   if (high) return "at most " + text(maximum);
@@ -216,6 +217,8 @@ void ParameterReader::Amount(const Parameter& parameter, Unit unit, double* valu
               "write " + parameter.name + " = " + UnitExamples(unit, "80"));
     return;
   }
+  // Where leaving the key out means something, that may be written too.
+  if (found->text == "auto" && !parameter.automatic.empty()) return;
   const QuantityResult quantity = ParseQuantity(found->text, unit);
   if (!quantity.ok()) {
     Error("value.unit", *found, parameter.name + " " + quantity.problem, quantity.hint);
@@ -317,7 +320,7 @@ std::string ParameterDoc::DefaultText() const {
   return ToToml(default_value);
 }
 
-std::string ParameterDoc::RangeText() const { return Range(minimum, maximum, quantity); }
+std::string ParameterDoc::RangeText() const { return choices.empty() ? Range(minimum, maximum, quantity) : ""; }
 
 Json ParameterDocToJson(const ParameterDoc& doc) {
   Json json;

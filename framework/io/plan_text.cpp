@@ -261,7 +261,8 @@ class Report {
 
   void Next(const std::optional<Suggestion>& s) {
     if (!s) {
-      Section("next", "no single change of degree, micro-batch or strategy makes this plan at least 1 % better");
+      Section("next", absl::StrCat("no single change of degree, micro-batch or strategy makes this plan ",
+                                   x_.evaluation.fits ? "at least 1 % better" : "fit"));
       return;
     }
     const Evaluation& now = x_.evaluation;

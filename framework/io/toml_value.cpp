@@ -223,6 +223,20 @@ std::optional<Place> FirstDefinition(std::string_view text, const Place& again, 
 }
 
 // The library says "Error while parsing CONTEXT: PROBLEM".
+// The library reports a number at its end; people look for it at its beginning. Bytes are columns here: before a
+// number stand only keys and blanks, and where they do not (a quoted key) the caret stays where it is.
+void PointAt(const std::string& token, std::string_view line, Place* place) {
+  const std::size_t at = token.empty() ? std::string_view::npos : line.rfind(token, static_cast<std::size_t>(place->column));
+  if (at != std::string_view::npos) place->column = static_cast<int>(at) + 1;
+}
+
+void PointAtToken(std::string_view line, Place* place) {
+  std::size_t at = std::min(line.size(), static_cast<std::size_t>(std::max(0, place->column - 1)));
+  const auto in_token = [&](std::size_t i) { return std::string_view(" \t=,[]{}").find(line[i]) == std::string_view::npos; };
+  while (at > 0 && in_token(at - 1)) --at;
+  place->column = static_cast<int>(at) + 1;
+}
+
 void ReportSyntax(const toml::parse_error& error, std::string_view text, const std::string& file,
                   Diagnostics& diagnostics) {
   Diagnostic diagnostic;
@@ -257,6 +271,7 @@ void ReportSyntax(const toml::parse_error& error, std::string_view text, const s
   } else if (problem.find("not representable in 64 bits") != std::string::npos) {
     diagnostic.code = "toml.integer";
     diagnostic.message = "whole number " + quoted + " is too large (it does not fit in 64 bits)";
+    PointAt(quoted, line, &diagnostic.place);
   } else {
     diagnostic.code = "toml.syntax";
     const bool in_string = context.find("string") != std::string::npos;
@@ -281,7 +296,14 @@ void ReportSyntax(const toml::parse_error& error, std::string_view text, const s
     ReplaceAll(&problem, "could not determine value type",
                "this is no string, number, true or false, list or table");
     diagnostic.message = "not valid TOML: " + problem;
-    if (!context.empty()) diagnostic.message += " (while reading a " + context + ")";
+    const bool vowel = !context.empty() && std::string_view("aeiou").find(context[0]) != std::string_view::npos;
+    if (!context.empty()) diagnostic.message += std::string(" (while reading ") + (vowel ? "an " : "a ") + context + ")";
+    if (context.find("integer") != std::string::npos || context.find("float") != std::string::npos) {
+      PointAtToken(line, &diagnostic.place);
+    }
+    if (Trimmed(text).substr(0, 1) == "{") {
+      diagnostic.hint = "this looks like JSON; a scenario is TOML: [model] on a line of its own, then plugin = \"llama\"";
+    }
     if (diagnostic.hint.empty()) {
       diagnostic.hint = QuotesHint(line);
     }

@@ -105,6 +105,22 @@ class Install : public ::testing::Test {
     EXPECT_THAT(test.out, HasSubstr(absl::StrCat(name, ": ok")));
   }
 
+  // Data parallelism alone, with one strategy's table.
+  void WritePlainScenario(const std::string& file, const std::string& strategy) const {
+    std::ofstream(folder_ / file) << R"(accounting = "textbook"
+[model]
+plugin = "llama"
+preset = "llama3.1-8b"
+[hardware]
+plugin = "h100-dgx"
+nodes = 1
+[training]
+sequence_length = 4096
+micro_batch_size = 1
+global_batch_size = 8
+[strategy.)" << strategy << "]\n";
+  }
+
   fs::path folder_;
   fs::path prefix_;
 };
@@ -163,8 +179,10 @@ TEST_F(Install, TheSamePluginInTwoPlacesIsAnErrorThatNamesBoth) {
   const Ran ran = Run(Shardlab("plugins list --plugins copy"));
   EXPECT_EQ(ran.status, 2);
   EXPECT_THAT(ran.err, HasSubstr("two plugins are called strategy zero"));
-  New("strategy", "my-zero");  // for its example
-  EXPECT_EQ(Run(Shardlab("plan my-zero/example.toml --plugins copy")).status, 2);
+  WritePlainScenario("plain.toml", "zero");
+  const Ran plan = Run(Shardlab("plan plain.toml --plugins copy"));
+  EXPECT_EQ(plan.status, 2);
+  EXPECT_THAT(plan.err, HasSubstr("two plugins are called strategy zero"));
   EXPECT_THAT(ran.err, HasSubstr("copy/zero/zero.so"));
   EXPECT_THAT(ran.err, HasSubstr((prefix_ / "lib/shardlab/plugins/zero/zero.so").string()));
 }
@@ -172,15 +190,11 @@ TEST_F(Install, TheSamePluginInTwoPlacesIsAnErrorThatNamesBoth) {
 TEST_F(Install, ABadPluginDoesNotBlockAPlanThatDoesNotNeedIt) {
   fs::create_directories(folder_ / "bad/broken");
   std::ofstream(folder_ / "bad/broken/broken.so") << "not a library";
-  New("strategy", "my-zero");  // for its example
-  const std::string scenario = absl::StrReplaceAll(ReadFile(folder_ / "my-zero/example.toml"),
-                                                   {{"[strategy.my-zero]", "[strategy.zero]"}});
-  std::ofstream(folder_ / "plain.toml") << scenario;
+  WritePlainScenario("plain.toml", "zero");
   const Ran ran = Expect0(Shardlab("plan plain.toml --plugins bad"));
   EXPECT_THAT(ran.err,
               HasSubstr("broken.so: warning: this plugin library is not a shared library"));
-  std::ofstream(folder_ / "needs.toml")
-      << absl::StrReplaceAll(scenario, {{"[strategy.zero]", "[strategy.broken]"}});
+  WritePlainScenario("needs.toml", "broken");
   const Ran needs = Run(Shardlab("plan needs.toml --plugins bad"));
   EXPECT_EQ(needs.status, 2);
   EXPECT_THAT(needs.err, HasSubstr("broken.so is not a shared library"));

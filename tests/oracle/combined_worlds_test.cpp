@@ -1,5 +1,6 @@
-// Every strategy with every other: cuts, state, activations and realised transfers at once, on the meshes of
-// eight ranks (numbered through, a deterministic share of them), and models that share a table between both ends.
+// Every strategy with every other: cuts, state, activations and realised transfers at once, on the
+// meshes of eight ranks (numbered through, a deterministic share of them), and models that share a
+// table between both ends.
 
 #include <gtest/gtest.h>
 
@@ -9,9 +10,11 @@
 namespace shardlab::oracle {
 namespace {
 
-const std::vector<Choices> kTensor = {{}, {TensorParallel({})}, {TensorParallel({.sequence_parallel = true})}};
+const std::vector<Choices> kTensor = {
+    {}, {TensorParallel({})}, {TensorParallel({.sequence_parallel = true})}};
 const std::vector<Choices> kContext = {{}, {ContextGather()}, {ContextUlysses()}};
-const std::vector<Choices> kState = {{ZeroStage(1)}, {ZeroStage(2)}, {ZeroStage(3)}, {ZeroStage(3, true)}};
+const std::vector<Choices> kState = {
+    {ZeroStage(1)}, {ZeroStage(2)}, {ZeroStage(3)}, {ZeroStage(3, true)}};
 const std::vector<Choices> kActivations = {
     {}, {RecomputeSelective()}, {RecomputeBlock(1)}, {KeepGathered()}};
 const std::vector<Choices> kRealised = {{}, {ScatterThenGather()}, {TwoLevel()}};
@@ -26,11 +29,13 @@ class Share final {
   int every_, next_ = 0;
 };
 
-void RunShare(const char* what, const ToyModelOptions& model, const std::vector<std::vector<Choices>>& lists, int every) {
+void RunShare(const char* what, const ToyModelOptions& model,
+              const std::vector<std::vector<Choices>>& lists, int every) {
   const Setting setting(Unroll(ToyModel(model)), {});
   Tally tally;
   Share share(every);
-  for (const Choices& choices : Product(lists)) RunEveryMesh(setting, choices, 8, tally, std::ref(share));
+  for (const Choices& choices : Product(lists))
+    RunEveryMesh(setting, choices, 8, tally, std::ref(share));
   Conclude(tally, what);
 }
 
@@ -45,12 +50,15 @@ TEST(CombinedWorldsTest, DenseInHybridShards) {
 }
 
 TEST(CombinedWorldsTest, Experts) {
-  const std::vector<Choices> tensor = {{TensorParallel({.sequence_parallel = true, .experts = ExpertTensor::kWhole})},
-                                       {TensorParallel({.sequence_parallel = true, .experts = ExpertTensor::kSliced})},
-                                       {TensorParallel({.sequence_parallel = true, .experts = ExpertTensor::kSpread})},
-                                       {TensorParallel({}), OpenCombine()}};
-  RunShare("experts, everything", {.experts = true},
-           {{{DataParallel(), ExpertParallel()}}, tensor, kContext, kState, kActivations, kRealised}, 47);
+  const std::vector<Choices> tensor = {
+      {TensorParallel({.sequence_parallel = true, .experts = ExpertTensor::kWhole})},
+      {TensorParallel({.sequence_parallel = true, .experts = ExpertTensor::kSliced})},
+      {TensorParallel({.sequence_parallel = true, .experts = ExpertTensor::kSpread})},
+      {TensorParallel({}), OpenCombine()}};
+  RunShare(
+      "experts, everything", {.experts = true},
+      {{{DataParallel(), ExpertParallel()}}, tensor, kContext, kState, kActivations, kRealised},
+      47);
 }
 
 TEST(CombinedWorldsTest, TiedEmbedding) {

@@ -1,5 +1,5 @@
-// Every tiny world of the dense model: all combinations of strategies on all meshes of at most eight ranks
-// (the triple products on every third of them).
+// Every tiny world of the dense model: all combinations of strategies on all meshes of at most
+// eight ranks (the triple products on every third of them).
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kRanks = 8;
 
-const std::vector<Choices> kTensor = {{}, {TensorParallel({})}, {TensorParallel({.sequence_parallel = true})}};
+const std::vector<Choices> kTensor = {
+    {}, {TensorParallel({})}, {TensorParallel({.sequence_parallel = true})}};
 const std::vector<Choices> kContext = {{}, {ContextGather()}, {ContextUlysses()}};
 const std::vector<Choices> kData = {{}, {DataParallel()}};
 const std::vector<Choices> kState = {
@@ -29,7 +30,8 @@ const std::vector<Choices> kActivations = {
     {RecomputeSelective()}, {RecomputeBlock(1)}, {KeepGathered()}};
 const std::vector<Choices> kRealised = {{ScatterThenGather()}, {TwoLevel()}};
 
-void RunAll(const char* what, const ToyModelOptions& model, Job job, const std::vector<std::vector<Choices>>& lists,
+void RunAll(const char* what, const ToyModelOptions& model, Job job,
+            const std::vector<std::vector<Choices>>& lists,
             const std::function<bool(int)>& take = {}) {
   const Setting setting(Unroll(ToyModel(model)), job);
   Tally tally;
@@ -40,10 +42,13 @@ void RunAll(const char* what, const ToyModelOptions& model, Job job, const std::
 TEST(DenseWorldsTest, Cuts) { RunAll("dense, cuts", {}, {}, {kData, kTensor, kContext}); }
 
 TEST(DenseWorldsTest, CutsThatDoNotDivide) {
-  RunAll("dense, cuts that do not divide", {.sizes = kUnevenSizes}, {.batch = 5}, {kData, kTensor, kContext});
+  RunAll("dense, cuts that do not divide", {.sizes = kUnevenSizes}, {.batch = 5},
+         {kData, kTensor, kContext});
 }
 
-TEST(DenseWorldsTest, CutsAndState) { RunAll("dense, cuts and state", {.layers = 1}, {}, {kTensor, kContext, kState}); }
+TEST(DenseWorldsTest, CutsAndState) {
+  RunAll("dense, cuts and state", {.layers = 1}, {}, {kTensor, kContext, kState});
+}
 
 TEST(DenseWorldsTest, CutsAndActivations) {
   RunAll("dense, cuts and activations", {}, {}, {kData, kTensor, kContext, kActivations});
@@ -54,7 +59,11 @@ TEST(DenseWorldsTest, SegmentsOfRecomputedLayers) {
   const Program rolled = ToyModel({.layers = 3});
   const Setting setting(Unroll(rolled), {});
   Tally tally;
-  for (const Choices& choices : Product({kData, kTensor, kContext, {{}, {ZeroStage(3)}, {ZeroStage(3, true)}}, {{RecomputeBlock(2)}}})) {
+  for (const Choices& choices : Product({kData,
+                                         kTensor,
+                                         kContext,
+                                         {{}, {ZeroStage(3)}, {ZeroStage(3, true)}},
+                                         {{RecomputeBlock(2)}}})) {
     const std::optional<Edited> edited = ApplyThenUnroll(rolled, choices);
     ASSERT_TRUE(edited.has_value());
     ASSERT_EQ(edited->program.classes.size(), 4u);
@@ -64,7 +73,8 @@ TEST(DenseWorldsTest, SegmentsOfRecomputedLayers) {
 }
 
 TEST(DenseWorldsTest, CutsAndRealisedTransfers) {
-  RunAll("dense, cuts and realised transfers", {.layers = 1}, {}, {kData, kTensor, kContext, kRealised});
+  RunAll("dense, cuts and realised transfers", {.layers = 1}, {},
+         {kData, kTensor, kContext, kRealised});
 }
 
 }  // namespace

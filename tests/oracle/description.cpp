@@ -22,7 +22,8 @@ std::string NameOf(const Edited& edited, Layout layout) {
 std::string DescribePlacement(const Edited& edited, const Placement& placement) {
   std::map<std::string, std::string> layouts;  // by atom's name
   for (std::size_t a = 0; a < edited.mesh.atoms().size(); ++a) {
-    if (!placement.at(a).whole()) layouts[edited.mesh.atoms()[a].name] = NameOf(edited, placement.at(a));
+    if (!placement.at(a).whole())
+      layouts[edited.mesh.atoms()[a].name] = NameOf(edited, placement.at(a));
   }
   std::string text;
   for (const auto& [atom, layout] : layouts) absl::StrAppend(&text, " ", atom, ":", layout);
@@ -57,16 +58,21 @@ std::string DescribeVersion(const Edited& edited, const Version& version, ClassI
 std::string Describe(const Edited& edited, const Step& step) {
   std::string text = absl::StrCat(Name(step.phase), step.when == When::kStep ? " (step): " : ": ");
   switch (step.kind) {
-    case StepKind::kCompute: absl::StrAppend(&text, "compute ", edited.program.op(step.op).name); break;
-    case StepKind::kGradient:
-      absl::StrAppend(&text, "gradient ", edited.program.op(step.op).name, " ", static_cast<int>(step.operands));
+    case StepKind::kCompute:
+      absl::StrAppend(&text, "compute ", edited.program.op(step.op).name);
       break;
-    case StepKind::kUpdate: absl::StrAppend(&text, "update ", DescribeVersion(edited, step.target, step.layer_class)); break;
+    case StepKind::kGradient:
+      absl::StrAppend(&text, "gradient ", edited.program.op(step.op).name, " ",
+                      static_cast<int>(step.operands));
+      break;
+    case StepKind::kUpdate:
+      absl::StrAppend(&text, "update ", DescribeVersion(edited, step.target, step.layer_class));
+      break;
     case StepKind::kMove:
-      absl::StrAppend(&text, Name(step.collective), " over", DescribeGroup(edited, step.group), ": ",
-                      DescribeVersion(edited, step.source, step.layer_class), " -> ",
-                      DescribeVersion(edited, step.target, step.layer_class), step.add ? " added" : "", " by ",
-                      Author(edited, step.author));
+      absl::StrAppend(&text, Name(step.collective), " over", DescribeGroup(edited, step.group),
+                      ": ", DescribeVersion(edited, step.source, step.layer_class), " -> ",
+                      DescribeVersion(edited, step.target, step.layer_class),
+                      step.add ? " added" : "", " by ", Author(edited, step.author));
   }
   return text;
 }

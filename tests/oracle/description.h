@@ -1,7 +1,8 @@
 #pragma once
-// Steps in words that do not depend on the numbering of atoms, tensors or layers, to compare derivations.
+// Steps in words that do not depend on the numbering of atoms, tensors or layers, to compare
+// derivations.
 //
-//   EXPECT_EQ(Describe(one, one.derived.steps), Describe(other, other.derived.steps));
+//   EXPECT_EQ(DescribeAll(one), DescribeAll(other));
 
 #include <string>
 #include <vector>

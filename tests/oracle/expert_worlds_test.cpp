@@ -1,6 +1,6 @@
-// Every tiny world of the mixture of experts: expert parallelism that borrows from data, three ways to lay the
-// experts over tensor parallelism, on all meshes of at most eight ranks (every third of them where many
-// strategies meet).
+// Every tiny world of the mixture of experts: expert parallelism that borrows from data, three ways
+// to lay the experts over tensor parallelism, on all meshes of at most eight ranks (every third of
+// them where many strategies meet).
 
 #include <gtest/gtest.h>
 
@@ -46,28 +46,34 @@ void RunAll(const char* what, const ToyModelOptions& model, Job job, std::size_t
   Tally tally;
   for (const Choices& choices : Product(lists)) {
     const bool all = choices.size() <= few;
-    RunEveryMesh(setting, choices, kRanks, tally, [all](int number) { return all || number % 3 == 1; });
+    RunEveryMesh(setting, choices, kRanks, tally,
+                 [all](int number) { return all || number % 3 == 1; });
   }
   Conclude(tally, what);
 }
 
-TEST(ExpertWorldsTest, Cuts) { RunAll("experts, cuts", {.experts = true}, {}, 9, {kData, kTensor, kContext}); }
+TEST(ExpertWorldsTest, Cuts) {
+  RunAll("experts, cuts", {.experts = true}, {}, 9, {kData, kTensor, kContext});
+}
 
 TEST(ExpertWorldsTest, CutsThatDoNotDivide) {
-  RunAll("experts, cuts that do not divide", {.experts = true, .layers = 1, .sizes = kUnevenSizes}, {.batch = 5}, 3,
-         {kData, kTensor, kContext});
+  RunAll("experts, cuts that do not divide", {.experts = true, .layers = 1, .sizes = kUnevenSizes},
+         {.batch = 5}, 3, {kData, kTensor, kContext});
 }
 
 TEST(ExpertWorldsTest, CutsAndState) {
-  RunAll("experts, cuts and state", {.experts = true, .layers = 1}, {}, 4, {kTensor, kContext, kState});
+  RunAll("experts, cuts and state", {.experts = true, .layers = 1}, {}, 4,
+         {kTensor, kContext, kState});
 }
 
 TEST(ExpertWorldsTest, CutsAndActivations) {
-  RunAll("experts, cuts and activations", {.experts = true}, {}, 3, {kData, kTensor, kContext, kActivations});
+  RunAll("experts, cuts and activations", {.experts = true, .layers = 1}, {}, 3,
+         {kData, kTensor, kContext, kActivations});
 }
 
 TEST(ExpertWorldsTest, CutsAndRealisedTransfers) {
-  RunAll("experts, cuts and realised transfers", {.experts = true, .layers = 1}, {}, 3, {kData, kTensor, kContext, kRealised});
+  RunAll("experts, cuts and realised transfers", {.experts = true, .layers = 1}, {}, 3,
+         {kData, kTensor, kContext, kRealised});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Does the oracle bite? Every step of a good set of derivations is dropped, done twice, sent over another group,
-// by another collective, to another placement; every saved tensor is dropped. The machine must notice each one.
+// Does the oracle bite? Every step of a good set of derivations is dropped, done twice, sent over
+// another group, by another collective, to another placement; every saved tensor is dropped. The
+// machine must notice each one.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,8 +22,9 @@ struct Mutation {
 };
 using Mutations = std::vector<Mutation>;
 
-constexpr Collective kCollectives[] = {Collective::kSlice, Collective::kAllReduce, Collective::kAllGather,
-                                       Collective::kReduceScatter, Collective::kAllToAll, Collective::kSendRecv};
+constexpr Collective kCollectives[] = {Collective::kSlice,     Collective::kAllReduce,
+                                       Collective::kAllGather, Collective::kReduceScatter,
+                                       Collective::kAllToAll,  Collective::kSendRecv};
 
 Derived Replaced(const Derived& derived, std::size_t step, std::vector<Step> by) {
   Derived mutated = derived;
@@ -31,7 +33,8 @@ Derived Replaced(const Derived& derived, std::size_t step, std::vector<Step> by)
   return mutated;
 }
 
-// The same move to another placement, group and collective to fit; false where no single collective does that.
+// The same move to another placement, group and collective to fit; false where no single collective
+// does that.
 bool Redirect(Step& step, std::size_t atom, Layout layout) {
   step.target.at.Set(atom, layout);
   step.group = 0;
@@ -51,7 +54,8 @@ void MutateMove(const Edited& edited, std::size_t index, Mutations& mutations) {
   const Step& step = edited.derived.steps[index];
   const std::string what = Describe(edited, step);
   const auto add = [&](const char* kind, const Step& mutated) {
-    mutations.push_back({kind, what + " | " + Describe(edited, mutated), Replaced(edited.derived, index, {mutated})});
+    mutations.push_back({kind, what + " | " + Describe(edited, mutated),
+                         Replaced(edited.derived, index, {mutated})});
   };
   for (const Collective collective : kCollectives) {
     Step mutated = step;
@@ -63,10 +67,12 @@ void MutateMove(const Edited& edited, std::size_t index, Mutations& mutations) {
     other_group.group = static_cast<AtomMask>(step.group ^ 1u << a);
     add("group", other_group);
     std::vector<Layout> layouts = {Layout::Whole(), Layout::Sum(), Layout::Flat()};
-    for (const DimensionId dim : edited.program.tensor(step.source.tensor).dims) layouts.push_back(Layout::Cut(dim));
+    for (const DimensionId dim : edited.program.tensor(step.source.tensor).dims)
+      layouts.push_back(Layout::Cut(dim));
     for (const Layout layout : layouts) {
       Step elsewhere = step;
-      if (layout != step.target.at.at(a) && Redirect(elsewhere, a, layout)) add("placement", elsewhere);
+      if (layout != step.target.at.at(a) && Redirect(elsewhere, a, layout))
+        add("placement", elsewhere);
     }
   }
 }
@@ -105,11 +111,12 @@ std::vector<int> MostInteresting(const Edited& edited, int ranks) {
 
 struct Result {
   int mutations = 0;
-  std::map<std::string, int> noticed;          // by kind
-  std::map<std::string, int> unnoticed;        // by kind and words
+  std::map<std::string, int> noticed;    // by kind
+  std::map<std::string, int> unnoticed;  // by kind and words
 };
 
-void MutateEverything(const Setting& setting, const Choices& choices, const Edited& edited, Result& result) {
+void MutateEverything(const Setting& setting, const Choices& choices, const Edited& edited,
+                      Result& result) {
   const std::vector<int> degrees = MostInteresting(edited, 16);
   Tally tally;
   ASSERT_EQ(WhatIsWrong(setting, edited, edited.derived, degrees, tally), "") << NameOf(choices);
@@ -130,9 +137,11 @@ void MutateEverything(const Setting& setting, const Choices& choices, Result& re
 }
 
 // Mutations that change nothing, to the letter:
-// - A block that is replayed whole makes its output once more. The next layer kept it, and nothing reads the second
+// - A block that is replayed whole makes its output once more. The next layer kept it, and nothing
+// reads the second
 //   one; replaying it is about time, not about numbers.
-// - The kept input of such a block is listed as replayed too, for the layers of a segment behind the first. The
+// - The kept input of such a block is listed as replayed too, for the layers of a segment behind
+// the first. The
 //   first one reads the kept one.
 void Conclude(const Result& result, const std::vector<std::string>& equivalent = {}) {
   std::printf("mutations: %d", result.mutations);
@@ -166,8 +175,9 @@ TEST(MutationsTest, EveryFaultInADenseDerivationIsNoticed) {
        }) {
     MutateEverything(setting, choices, result);
   }
-  Conclude(result, {"{data, zero-3 kept, recompute block/1} dropped: recompute: compute add2",
-                    "{data, zero-3 kept, recompute block/1} unsaved: saved embedded[ data:batch ] 2"});
+  Conclude(result,
+           {"{data, zero-3 kept, recompute block/1} dropped: recompute: compute add2",
+            "{data, zero-3 kept, recompute block/1} unsaved: saved embedded[ data:batch ] 2"});
 }
 
 TEST(MutationsTest, EveryFaultInADerivationWithExpertsIsNoticed) {
@@ -176,8 +186,10 @@ TEST(MutationsTest, EveryFaultInADerivationWithExpertsIsNoticed) {
   for (const Choices& choices : std::vector<Choices>{
            {DataParallel(), ExpertParallel()},
            {DataParallel(), ExpertParallel(), ZeroStage(3)},
-           {DataParallel(), ExpertParallel(), TensorParallel({.sequence_parallel = true, .experts = ExpertTensor::kWhole})},
-           {DataParallel(), ExpertParallel(), TensorParallel({.sequence_parallel = true}), RecomputeSelective()},
+           {DataParallel(), ExpertParallel(),
+            TensorParallel({.sequence_parallel = true, .experts = ExpertTensor::kWhole})},
+           {DataParallel(), ExpertParallel(), TensorParallel({.sequence_parallel = true}),
+            RecomputeSelective()},
            {TensorParallel({.sequence_parallel = true, .experts = ExpertTensor::kSpread})},
            {TensorParallel({}), OpenCombine()},
        }) {
@@ -190,8 +202,9 @@ TEST(MutationsTest, EveryFaultInSharedSegmentsIsNoticed) {
   const Program rolled = ToyModel({.layers = 2, .tied_embedding = true});
   const Setting setting(Unroll(rolled), kJob);
   Result result;
-  for (const Choices& choices : std::vector<Choices>{{DataParallel(), ZeroStage(3), RecomputeBlock(2)},
-                                                     {TensorParallel({}), RecomputeBlock(2)}}) {
+  for (const Choices& choices :
+       std::vector<Choices>{{DataParallel(), ZeroStage(3), RecomputeBlock(2)},
+                            {TensorParallel({}), RecomputeBlock(2)}}) {
     const std::optional<Edited> edited = ApplyThenUnroll(rolled, choices);
     ASSERT_TRUE(edited.has_value());
     MutateEverything(setting, choices, *edited, result);

@@ -1,5 +1,5 @@
-// The strategies that are shipped, on the same tiny worlds: they add requirements, prices and facts to what the
-// plain ones of this folder do, and must not change the numbers.
+// The strategies that are shipped, on the same tiny worlds: they add requirements, prices and facts
+// to what the plain ones of this folder do, and must not change the numbers.
 
 #include <gtest/gtest.h>
 
@@ -61,8 +61,9 @@ Choice ShippedZero(int stage, const char* reduce = "micro_batch") {
                           {{"stage", Value::Integer(stage)}, {"reduce", Value::Text(reduce)}});
 }
 Choice ShippedCheckpointing(int segment) {
-  return With<checkpointing::Checkpointing>("checkpointing " + std::to_string(segment),
-                                            {{"mode", Value::Text("full")}, {"segment", Value::Integer(segment)}});
+  return With<checkpointing::Checkpointing>(
+      "checkpointing " + std::to_string(segment),
+      {{"mode", Value::Text("full")}, {"segment", Value::Integer(segment)}});
 }
 
 TEST(PluginWorldsTest, ShippedStrategiesOnEveryMesh) {
@@ -74,14 +75,20 @@ TEST(PluginWorldsTest, ShippedStrategiesOnEveryMesh) {
     for (const Choices& choices : Product({
              {data},
              {{}, {ShippedTensor(false)}, {ShippedTensor(true)}},
-             {{}, {ShippedZero(0)}, {ShippedZero(1)}, {ShippedZero(2)}, {ShippedZero(2, "step")}, {ShippedZero(3)}},
+             {{},
+              {ShippedZero(0)},
+              {ShippedZero(1)},
+              {ShippedZero(2)},
+              {ShippedZero(2, "step")},
+              {ShippedZero(3)}},
              {{}, {ShippedCheckpointing(1)}, {ShippedCheckpointing(2)}},
              {{}, {ContextGather()}},
          })) {
       const std::optional<Edited> edited = ApplyThenUnroll(rolled, choices);
       ASSERT_TRUE(edited.has_value());
       const bool few = choices.size() <= 3;
-      RunEveryMesh(setting, choices, *edited, 8, tally, [few](int number) { return few || number % 5 == 3; });
+      RunEveryMesh(setting, choices, *edited, 8, tally,
+                   [few](int number) { return few || number % 5 == 3; });
     }
   }
   Conclude(tally, "shipped strategies");

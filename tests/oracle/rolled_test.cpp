@@ -1,5 +1,5 @@
-// A class of layers is derived once and repeated. Written out layer by layer, every layer has the same steps:
-// what is derived for the class.
+// A class of layers is derived once and repeated. Written out layer by layer, every layer has the
+// same steps: what is derived for the class.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,8 @@ Steps StepsOf(const Edited& edited, ClassId layer) {
 }
 
 void ExpectLayersAlike(const Program& program, const Choices& choices, int* layers) {
-  const std::optional<Edited> rolled = Apply(program, choices), written_out = Apply(Unroll(program), choices);
+  const std::optional<Edited> rolled = Apply(program, choices),
+                              written_out = Apply(Unroll(program), choices);
   ASSERT_TRUE(rolled.has_value() && written_out.has_value());
   std::size_t next = 0;
   for (std::size_t c = 0; c < program.classes.size(); ++c) {
@@ -33,10 +34,14 @@ void ExpectLayersAlike(const Program& program, const Choices& choices, int* laye
     for (int layer = 0; layer < program.classes[c].repeat; ++layer, ++next, ++*layers) {
       const Steps actual = StepsOf(*written_out, ClassId(next));
       std::vector<std::string> lost, extra;
-      std::set_difference(expected.begin(), expected.end(), actual.begin(), actual.end(), std::back_inserter(lost));
-      std::set_difference(actual.begin(), actual.end(), expected.begin(), expected.end(), std::back_inserter(extra));
-      EXPECT_TRUE(lost.empty()) << NameOf(choices) << " layer " << next << " lacks " << lost.front();
-      EXPECT_TRUE(extra.empty()) << NameOf(choices) << " layer " << next << " has also " << extra.front();
+      std::set_difference(expected.begin(), expected.end(), actual.begin(), actual.end(),
+                          std::back_inserter(lost));
+      std::set_difference(actual.begin(), actual.end(), expected.begin(), expected.end(),
+                          std::back_inserter(extra));
+      EXPECT_TRUE(lost.empty()) << NameOf(choices) << " layer " << next << " lacks "
+                                << lost.front();
+      EXPECT_TRUE(extra.empty()) << NameOf(choices) << " layer " << next << " has also "
+                                 << extra.front();
     }
   }
 }
@@ -49,7 +54,12 @@ TEST(RolledTest, EveryLayerHasTheStepsOfItsClass) {
              {{DataParallel()}},
              {{}, {TensorParallel({})}, {TensorParallel({.sequence_parallel = true})}},
              {{}, {ContextGather()}, {ContextUlysses()}},
-             {{}, {ZeroStage(1)}, {ZeroStage(2)}, {ZeroStage(3)}, {ZeroStage(3, true)}, {HybridShard()}},
+             {{},
+              {ZeroStage(1)},
+              {ZeroStage(2)},
+              {ZeroStage(3)},
+              {ZeroStage(3, true)},
+              {HybridShard()}},
              {{}, {RecomputeSelective()}, {RecomputeBlock(1)}, {KeepGathered()}},
          })) {
       ExpectLayersAlike(program, choices, &layers);

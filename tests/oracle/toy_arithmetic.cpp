@@ -22,9 +22,11 @@ bool Contains(const Factors& factors, std::uint8_t factor) {
 // Loops over factors of an op; every block that takes part follows with its own offset.
 class Loops {
  public:
-  explicit Loops(const Op& op) : op_(op), known_(op.factors.size(), false), ranges_(op.factors.size()) {}
+  explicit Loops(const Op& op)
+      : op_(op), known_(op.factors.size(), false), ranges_(op.factors.size()) {}
 
-  // Returns the slot of the block. All blocks must agree on the range of a factor: the op works on one part.
+  // Returns the slot of the block. All blocks must agree on the range of a factor: the op works on
+  // one part.
   std::size_t Follow(const Block& block, const Factors& factors) {
     const std::size_t slot = blocks_++;
     if (!block.shape->whole_box()) throw Fault(op_.name + ": computes on a flat part");
@@ -33,7 +35,8 @@ class Loops {
       const Range range = block.shape->box[d];
       const std::uint8_t factor = factors[d];
       if (known_[factor] && ranges_[factor] != range) {
-        throw Fault(op_.name + ": its tensors disagree on factor '" + op_.factors[factor].letter + "'");
+        throw Fault(op_.name + ": its tensors disagree on factor '" + op_.factors[factor].letter +
+                    "'");
       }
       known_[factor] = true;
       ranges_[factor] = range;
@@ -81,40 +84,56 @@ class Loops {
 // An op on one rank: named access to what it reads and writes at the loops' present place.
 class LocalOp {
  public:
-  LocalOp(const Op& op, const DimensionSizes& sizes, const std::vector<const Block*>& inputs, const Block* output,
-          Block* made, const Block* output_gradient, const std::vector<Block*>& gradients)
+  LocalOp(const Op& op, const DimensionSizes& sizes, const std::vector<const Block*>& inputs,
+          const Block* output, Block* made, const Block* output_gradient,
+          const std::vector<Block*>& gradients)
       : op_(op), sizes_(sizes), loops_(op) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (inputs[i]) input_[i] = {inputs[i]->data.data(), loops_.Follow(*inputs[i], op.inputs[i].factors)};
+      if (inputs[i])
+        input_[i] = {inputs[i]->data.data(), loops_.Follow(*inputs[i], op.inputs[i].factors)};
     }
     if (output) output_ = {output->data.data(), loops_.Follow(*output, op.output_factors)};
     if (made) made_ = {made->data.data(), loops_.Follow(*made, op.output_factors)};
     if (output_gradient) {
-      output_gradient_ = {output_gradient->data.data(), loops_.Follow(*output_gradient, op.output_factors)};
+      output_gradient_ = {output_gradient->data.data(),
+                          loops_.Follow(*output_gradient, op.output_factors)};
     }
     for (std::size_t i = 0; i < gradients.size(); ++i) {
-      if (gradients[i]) gradient_[i] = {gradients[i]->data.data(), loops_.Follow(*gradients[i], op.inputs[i].factors)};
+      if (gradients[i])
+        gradient_[i] = {gradients[i]->data.data(),
+                        loops_.Follow(*gradients[i], op.inputs[i].factors)};
     }
-    for (std::size_t f = 0; f < op.factors.size(); ++f) all_.push_back(static_cast<std::uint8_t>(f));
+    for (std::size_t f = 0; f < op.factors.size(); ++f)
+      all_.push_back(static_cast<std::uint8_t>(f));
   }
 
   void Forward() {
     switch (op_.kind) {
       case OpKind::kProduct:
-      case OpKind::kLookup: return loops_.Each(all_, [&] { Out() += In(0) * In(1); });
-      case OpKind::kAdd: return loops_.Each(all_, [&] { Out() = In(0) + In(1); });
-      case OpKind::kGatedSilu: return loops_.Each(all_, [&] { Out() = In(0) * Sigmoid(In(0)) * In(1); });
-      case OpKind::kDispatch: return loops_.Each(all_, [&] { Out() = In(1) > 0 ? In(0) : 0; });
-      case OpKind::kSumExp: return loops_.Each(all_, [&] { Out() += std::exp(In(0) - In(1)); });
-      case OpKind::kLogLoss: return loops_.Each(all_, [&] { Out() = std::log(In(0)) + In(1) - In(2); });
+      case OpKind::kLookup:
+        return loops_.Each(all_, [&] { Out() += In(0) * In(1); });
+      case OpKind::kAdd:
+        return loops_.Each(all_, [&] { Out() = In(0) + In(1); });
+      case OpKind::kGatedSilu:
+        return loops_.Each(all_, [&] { Out() = In(0) * Sigmoid(In(0)) * In(1); });
+      case OpKind::kDispatch:
+        return loops_.Each(all_, [&] { Out() = In(1) > 0 ? In(0) : 0; });
+      case OpKind::kSumExp:
+        return loops_.Each(all_, [&] { Out() += std::exp(In(0) - In(1)); });
+      case OpKind::kLogLoss:
+        return loops_.Each(all_, [&] { Out() = std::log(In(0)) + In(1) - In(2); });
       case OpKind::kMaxReduce:
         loops_.Each(op_.output_factors, [&] { Out() = -std::numeric_limits<double>::infinity(); });
         return loops_.Each(all_, [&] { Out() = std::max(Out(), In(0)); });
-      case OpKind::kNorm: return Norm();
-      case OpKind::kTopK: return TopK();
-      case OpKind::kAttention: return Attention();
+      case OpKind::kNorm:
+        return Norm();
+      case OpKind::kTopK:
+        return TopK();
+      case OpKind::kAttention:
+        return Attention();
       case OpKind::kLump:
-      case OpKind::kWork: throw Fault(op_.name + ": has no numbers");
+      case OpKind::kWork:
+        throw Fault(op_.name + ": has no numbers");
     }
   }
 
@@ -136,18 +155,24 @@ class LocalOp {
           if (Asked(0)) Gradient(0) += OutGradient() * In(1) * s * (1 + a * (1 - s));
           if (Asked(1)) Gradient(1) += OutGradient() * a * s;
         });
-      case OpKind::kDispatch: return loops_.Each(all_, [&] { Gradient(0) += In(1) > 0 ? OutGradient() : 0; });
-      case OpKind::kSumExp: return loops_.Each(all_, [&] { Gradient(0) += OutGradient() * std::exp(In(0) - In(1)); });
+      case OpKind::kDispatch:
+        return loops_.Each(all_, [&] { Gradient(0) += In(1) > 0 ? OutGradient() : 0; });
+      case OpKind::kSumExp:
+        return loops_.Each(all_, [&] { Gradient(0) += OutGradient() * std::exp(In(0) - In(1)); });
       case OpKind::kLogLoss:
         if (Asked(0)) loops_.Each(all_, [&] { Gradient(0) += OutGradient() / In(0); });
         if (Asked(2)) loops_.Each(all_, [&] { Gradient(2) -= OutGradient(); });
         return;
-      case OpKind::kNorm: return NormBackward();
-      case OpKind::kTopK: return TopKBackward();
-      case OpKind::kAttention: return AttentionBackward();
+      case OpKind::kNorm:
+        return NormBackward();
+      case OpKind::kTopK:
+        return TopKBackward();
+      case OpKind::kAttention:
+        return AttentionBackward();
       case OpKind::kMaxReduce:
       case OpKind::kLump:
-      case OpKind::kWork: throw Fault(op_.name + ": has no gradient");
+      case OpKind::kWork:
+        throw Fault(op_.name + ": has no gradient");
     }
   }
 
@@ -241,7 +266,8 @@ class LocalOp {
     });
   }
 
-  // Attention: queries (outer factors) against the keys, over the width that queries and keys share.
+  // Attention: queries (outer factors) against the keys, over the width that queries and keys
+  // share.
   struct AttentionFactors {
     Factors outer, keys, width, value;
     std::uint8_t query_position = 0, key_position = 0;
@@ -325,7 +351,8 @@ class LocalOp {
 }  // namespace
 
 Range Part(Range whole, int index, int parts) {
-  return {whole.begin + whole.size() * index / parts, whole.begin + whole.size() * (index + 1) / parts};
+  return {whole.begin + whole.size() * index / parts,
+          whole.begin + whole.size() * (index + 1) / parts};
 }
 
 int Shape::volume() const {
@@ -334,12 +361,14 @@ int Shape::volume() const {
   return volume;
 }
 
-void ComputeLocally(const Op& op, const DimensionSizes& sizes, const std::vector<const Block*>& inputs, Block& output) {
+void ComputeLocally(const Op& op, const DimensionSizes& sizes,
+                    const std::vector<const Block*>& inputs, Block& output) {
   LocalOp(op, sizes, inputs, nullptr, &output, nullptr, {}).Forward();
 }
 
-void DifferentiateLocally(const Op& op, const DimensionSizes& sizes, const std::vector<const Block*>& inputs,
-                          const Block* output, const Block& output_gradient, const std::vector<Block*>& gradients) {
+void DifferentiateLocally(const Op& op, const DimensionSizes& sizes,
+                          const std::vector<const Block*>& inputs, const Block* output,
+                          const Block& output_gradient, const std::vector<Block*>& gradients) {
   LocalOp(op, sizes, inputs, output, nullptr, &output_gradient, gradients).Backward();
 }
 

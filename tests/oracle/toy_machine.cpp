@@ -42,28 +42,57 @@ void EachElement(const std::vector<Range>& box, const Visit& visit) {
 
 int OffsetIn(const std::vector<Range>& box, const std::vector<int>& index) {
   int offset = 0;
-  for (std::size_t d = 0; d < box.size(); ++d) offset = offset * box[d].size() + index[d] - box[d].begin;
+  for (std::size_t d = 0; d < box.size(); ++d)
+    offset = offset * box[d].size() + index[d] - box[d].begin;
   return offset;
 }
 
-// Calls visit(offset in a, offset in b) for every element that both hold; offsets count from the flat begins.
+// Calls visit(offset in a, offset in b) for every element that both hold; offsets count from the
+// flat begins.
 template <class Visit>
 void EachCommon(const Shape& a, const Shape& b, const Visit& visit) {
   std::vector<Range> common;
   for (std::size_t d = 0; d < a.box.size(); ++d) {
-    common.push_back({std::max(a.box[d].begin, b.box[d].begin), std::min(a.box[d].end, b.box[d].end)});
+    common.push_back(
+        {std::max(a.box[d].begin, b.box[d].begin), std::min(a.box[d].end, b.box[d].end)});
     if (common.back().size() <= 0) return;
   }
   EachElement(common, [&](int, const std::vector<int>& index) {
     const int in_a = OffsetIn(a.box, index), in_b = OffsetIn(b.box, index);
-    if (in_a < a.flat.begin || in_a >= a.flat.end || in_b < b.flat.begin || in_b >= b.flat.end) return;
-    visit(static_cast<std::size_t>(in_a - a.flat.begin), static_cast<std::size_t>(in_b - b.flat.begin));
+    if (in_a < a.flat.begin || in_a >= a.flat.end || in_b < b.flat.begin || in_b >= b.flat.end)
+      return;
+    visit(static_cast<std::size_t>(in_a - a.flat.begin),
+          static_cast<std::size_t>(in_b - b.flat.begin));
   });
 }
 
-bool IsParameter(const Program& program, TensorId id) { return program.tensor(id).role == TensorRole::kParameter; }
+// What a collective may do to the layout along an atom of its group.
+bool Does(Collective collective, Layout from, Layout to) {
+  const bool from_cut = from.cut() || from.flat(), to_cut = to.cut() || to.flat();
+  switch (collective) {
+    case Collective::kSlice:
+      return from.whole() && (to_cut || to.sum());
+    case Collective::kAllReduce:
+      return from.partial() && to.whole();
+    case Collective::kReduceScatter:
+      return from.partial() && to_cut;
+    case Collective::kAllGather:
+      return from_cut && to.whole();
+    case Collective::kAllToAll:
+      return from_cut && to_cut && from != to;
+    case Collective::kSendRecv:
+      return false;
+  }
+  return false;
+}
 
-bool IsForward(const Step& step) { return step.when == When::kMicroBatch && step.phase == Phase::kForward; }
+bool IsParameter(const Program& program, TensorId id) {
+  return program.tensor(id).role == TensorRole::kParameter;
+}
+
+bool IsForward(const Step& step) {
+  return step.when == When::kMicroBatch && step.phase == Phase::kForward;
+}
 
 }  // namespace
 
@@ -71,8 +100,8 @@ double Noise(std::uint64_t stream, std::uint64_t index) {
   return static_cast<double>(Mix(Mix(stream) ^ index) >> 11) * 0x1p-52 - 1;
 }
 
-ToyMachine::ToyMachine(const Program& program, const Mesh& mesh, const Derived& derived, std::vector<int> degrees,
-                       Job job)
+ToyMachine::ToyMachine(const Program& program, const Mesh& mesh, const Derived& derived,
+                       std::vector<int> degrees, Job job)
     : program_(program), mesh_(mesh), derived_(derived), degrees_(std::move(degrees)), job_(job) {
   for (const int degree : degrees_) {
     stride_.push_back(static_cast<int>(ranks_));
@@ -85,19 +114,22 @@ ToyMachine::ToyMachine(const Program& program, const Mesh& mesh, const Derived& 
   other_nesting_ = mesh.Nesting(false);
 }
 
-// --- who holds what ---------------------------------------------------------------------------------------
+// --- who holds what
+// ---------------------------------------------------------------------------------------
 
 Shape ToyMachine::ShapeOn(std::size_t rank, const Tensor& tensor, const Placement& at) const {
   Shape shape;
   const auto cut = [&](Range range, const std::vector<AtomId>& nesting, Layout layout) {
     for (const AtomId atom : nesting) {
-      if (at.at(atom) == layout) range = Part(range, CoordinateOf(rank, atom.index()), degrees_[atom.index()]);
+      if (at.at(atom) == layout)
+        range = Part(range, CoordinateOf(rank, atom.index()), degrees_[atom.index()]);
     }
     return range;
   };
   for (const DimensionId dim : tensor.dims) {
     const bool stream = program_.dimension(dim).kind != DimensionKind::kFixed;
-    shape.box.push_back(cut({0, sizes_[dim.index()]}, stream ? stream_nesting_ : other_nesting_, Layout::Cut(dim)));
+    shape.box.push_back(
+        cut({0, sizes_[dim.index()]}, stream ? stream_nesting_ : other_nesting_, Layout::Cut(dim)));
   }
   shape.flat = cut({0, shape.volume()}, other_nesting_, Layout::Flat());
   return shape;
@@ -144,7 +176,8 @@ const std::vector<std::size_t>& ToyMachine::GroupOf(std::size_t rank, AtomMask g
     for (std::size_t r = 0; r < ranks_; ++r) {
       members.push_back({r});
       for (std::size_t other = 0; other < ranks_; ++other) {
-        if (other != r && CoordinatesOf(other, others) == CoordinatesOf(r, others)) members[r].push_back(other);
+        if (other != r && CoordinatesOf(other, others) == CoordinatesOf(r, others))
+          members[r].push_back(other);
       }
     }
   }
@@ -156,19 +189,23 @@ std::string ToyMachine::Describe(const Version& version) const {
          program_.Describe(program_.tensor(version.tensor), version.at, mesh_);
 }
 
-// --- what is in memory ------------------------------------------------------------------------------------
+// --- what is in memory
+// ------------------------------------------------------------------------------------
 
 // One-hot tokens and targets: every rank reads the batch, as the program places it.
 ToyMachine::Blocks ToyMachine::BatchData(const Version& version) {
   const Tensor& tensor = program_.tensor(version.tensor);
   const auto classes = static_cast<std::uint64_t>(sizes_[tensor.dims.back().index()]);
-  const std::uint64_t stream = 1000u * static_cast<std::uint64_t>(micro_batch_ + 1) + version.tensor.value();
+  const std::uint64_t stream =
+      1000u * static_cast<std::uint64_t>(micro_batch_ + 1) + version.tensor.value();
   Blocks blocks = Empty(version);
   for (Block& block : blocks) {
     EachElement(block.shape->box, [&](int offset, const std::vector<int>& index) {
       std::uint64_t position = 0;
-      for (std::size_t d = 0; d + 1 < index.size(); ++d) position = position * 64 + static_cast<std::uint64_t>(index[d]);
-      const bool hot = Mix(Mix(stream) ^ position) % classes == static_cast<std::uint64_t>(index.back());
+      for (std::size_t d = 0; d + 1 < index.size(); ++d)
+        position = position * 64 + static_cast<std::uint64_t>(index[d]);
+      const bool hot =
+          Mix(Mix(stream) ^ position) % classes == static_cast<std::uint64_t>(index.back());
       block.data[static_cast<std::size_t>(offset)] = hot ? 1 : 0;
     });
   }
@@ -178,7 +215,8 @@ ToyMachine::Blocks ToyMachine::BatchData(const Version& version) {
 Block ToyMachine::WeightsOn(TensorId tensor, const Shape& shape) const {
   Block block{&shape, std::vector<double>(static_cast<std::size_t>(shape.flat.size()))};
   std::vector<Range> whole;
-  for (const DimensionId dim : program_.tensor(tensor).dims) whole.push_back({0, sizes_[dim.index()]});
+  for (const DimensionId dim : program_.tensor(tensor).dims)
+    whole.push_back({0, sizes_[dim.index()]});
   EachElement(shape.box, [&](int offset, const std::vector<int>& index) {
     if (offset < shape.flat.begin || offset >= shape.flat.end) return;
     const auto element = static_cast<std::size_t>(OffsetIn(whole, index));
@@ -201,9 +239,11 @@ const ToyMachine::Blocks& ToyMachine::Get(const Version& version) {
 
 void ToyMachine::Put(const Version& version, Blocks blocks, bool add) {
   const auto [place, fresh] = store_.try_emplace(version);
-  // A block that is replayed whole makes its output again (once), which the next layer kept as its input.
+  // A block that is replayed whole makes its output again (once), which the next layer kept as its
+  // input.
   const LayerClass& layer = program_.layer_class(program_.tensor(version.tensor).layer_class);
-  const bool again = replaying_ && version.tensor == layer.output && made_again_.insert(version).second;
+  const bool again =
+      replaying_ && version.tensor == layer.output && made_again_.insert(version).second;
   if (fresh || again) {
     place->second = std::move(blocks);
     return;
@@ -215,19 +255,22 @@ void ToyMachine::Put(const Version& version, Blocks blocks, bool add) {
   }
 }
 
-// --- the step, in its order -------------------------------------------------------------------------------
+// --- the step, in its order
+// -------------------------------------------------------------------------------
 
 Agreement ToyMachine::Run(const Trace* expected, Trace* recorded) {
   expected_ = expected;
   recorded_ = recorded;
   if (recorded) {
-    recorded->values.assign(static_cast<std::size_t>(job_.micro_batches), Trace::Arrays(program_.tensors.size()));
+    recorded->values.assign(static_cast<std::size_t>(job_.micro_batches),
+                            Trace::Arrays(program_.tensors.size()));
     recorded->gradients = recorded->values;
     recorded->parameter_gradients.resize(program_.tensors.size());
     recorded->updated.resize(program_.tensors.size());
   }
+  LoadWeights();
   for (micro_batch_ = 0; micro_batch_ < job_.micro_batches; ++micro_batch_) {
-    Forward(micro_batch_);
+    Forward();
     SeedLoss();
     ForgetUnsaved();
     Backward();
@@ -242,25 +285,29 @@ Agreement ToyMachine::Run(const Trace* expected, Trace* recorded) {
 
 double ToyMachine::Loss() {
   double loss = 0;
+  LoadWeights();
   for (micro_batch_ = 0; micro_batch_ < job_.micro_batches; ++micro_batch_) {
-    Forward(micro_batch_);
-    const Blocks& last = Get({program_.ops.back().output, false, program_.tensor(program_.ops.back().output).use});
-    for (const double x : last[0].data) loss += x / static_cast<double>(last[0].data.size()) / job_.micro_batches;
+    Forward();
+    const Blocks& last =
+        Get({program_.ops.back().output, false, program_.tensor(program_.ops.back().output).use});
+    for (const double x : last[0].data)
+      loss += x / static_cast<double>(last[0].data.size()) / job_.micro_batches;
     ForgetMicroBatch();
   }
   return loss;
 }
 
-void ToyMachine::Forward(int micro_batch) {
-  if (micro_batch == 0) {
-    for (std::size_t t = 0; t < program_.tensors.size(); ++t) {
-      if (!IsParameter(program_, TensorId(t))) continue;
-      const Version home{TensorId(t), false, program_.tensors[t].home};
-      Blocks blocks;
-      for (const Shape& shape : ShapesOf(home)) blocks.push_back(WeightsOn(TensorId(t), shape));
-      store_.emplace(home, std::move(blocks));
-    }
+void ToyMachine::LoadWeights() {
+  for (std::size_t t = 0; t < program_.tensors.size(); ++t) {
+    if (!IsParameter(program_, TensorId(t))) continue;
+    const Version home{TensorId(t), false, program_.tensors[t].home};
+    Blocks blocks;
+    for (const Shape& shape : ShapesOf(home)) blocks.push_back(WeightsOn(TensorId(t), shape));
+    store_.emplace(home, std::move(blocks));
   }
+}
+
+void ToyMachine::Forward() {
   for (const Step& step : derived_.steps) {
     if (IsForward(step)) Execute(step);
   }
@@ -324,24 +371,30 @@ void ToyMachine::ForgetMicroBatch() {
   std::erase_if(store_, [&](const auto& entry) {
     const Version& version = entry.first;
     const Tensor& tensor = program_.tensor(version.tensor);
-    return tensor.role != TensorRole::kParameter || (!version.gradient && version.at != tensor.home);
+    return tensor.role != TensorRole::kParameter ||
+           (!version.gradient && version.at != tensor.home);
   });
 }
 
 void ToyMachine::Execute(const Step& step) {
   replaying_ = step.phase == Phase::kReplay;
   switch (step.kind) {
-    case StepKind::kMove: return Move(step);
-    case StepKind::kCompute: return Compute(step);
-    case StepKind::kGradient: return Gradient(step);
-    case StepKind::kUpdate: return Update(step);
+    case StepKind::kMove:
+      return Move(step);
+    case StepKind::kCompute:
+      return Compute(step);
+    case StepKind::kGradient:
+      return Gradient(step);
+    case StepKind::kUpdate:
+      return Update(step);
   }
 }
 
 void ToyMachine::Compute(const Step& step) {
   const Op& op = program_.op(step.op);
   std::vector<const Blocks*> operands;
-  for (std::size_t i = 0; i < op.inputs.size(); ++i) operands.push_back(&Get({op.inputs[i].tensor, false, op.need[i]}));
+  for (std::size_t i = 0; i < op.inputs.size(); ++i)
+    operands.push_back(&Get({op.inputs[i].tensor, false, op.need[i]}));
   const Version made{op.output, false, op.made};
   Blocks output = Empty(made);
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
@@ -351,7 +404,8 @@ void ToyMachine::Compute(const Step& step) {
   }
   Put(made, std::move(output), false);
   const auto mb = static_cast<std::size_t>(micro_batch_);
-  Observe(made, expected_ ? &expected_->values[mb] : nullptr, recorded_ ? &recorded_->values[mb] : nullptr);
+  Observe(made, expected_ ? &expected_->values[mb] : nullptr,
+          recorded_ ? &recorded_->values[mb] : nullptr);
 }
 
 void ToyMachine::Gradient(const Step& step) {
@@ -384,10 +438,12 @@ void ToyMachine::Gradient(const Step& step) {
       local.push_back(operands[i] ? &(*operands[i])[rank] : nullptr);
       local_gradients.push_back(gradients[i].empty() ? nullptr : &gradients[i][rank]);
     }
-    DifferentiateLocally(op, sizes_, local, output ? &(*output)[rank] : nullptr, output_gradient[rank], local_gradients);
+    DifferentiateLocally(op, sizes_, local, output ? &(*output)[rank] : nullptr,
+                         output_gradient[rank], local_gradients);
   }
   const auto mb = static_cast<std::size_t>(micro_batch_);
-  Observe(incoming, expected_ ? &expected_->gradients[mb] : nullptr, recorded_ ? &recorded_->gradients[mb] : nullptr);
+  Observe(incoming, expected_ ? &expected_->gradients[mb] : nullptr,
+          recorded_ ? &recorded_->gradients[mb] : nullptr);
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     if (!gradients[i].empty()) Put(produced[i], std::move(gradients[i]), true);
   }
@@ -404,45 +460,31 @@ void ToyMachine::CheckListed(TensorId id) const {
 }
 
 void ToyMachine::Update(const Step& step) {
-  const Version weight{step.target.tensor, false, step.target.at}, gradient{step.target.tensor, true, step.target.at};
+  const Version weight{step.target.tensor, false, step.target.at},
+      gradient{step.target.tensor, true, step.target.at};
   Blocks updated = Get(weight);
   const Blocks& slope = Get(gradient);
   Observe(gradient, expected_ ? &expected_->parameter_gradients : nullptr,
           recorded_ ? &recorded_->parameter_gradients : nullptr);
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
-    for (std::size_t i = 0; i < updated[rank].data.size(); ++i) updated[rank].data[i] -= kLearningRate * slope[rank].data[i];
+    for (std::size_t i = 0; i < updated[rank].data.size(); ++i)
+      updated[rank].data[i] -= kLearningRate * slope[rank].data[i];
   }
   // Copies in other placements are stale now, and the gradient is used up.
   std::erase_if(store_, [&](const auto& entry) { return entry.first.tensor == weight.tensor; });
   Put(weight, std::move(updated), false);
 }
 
-// --- collectives ------------------------------------------------------------------------------------------
-
-namespace {
-
-// What a collective may do to the layout along an atom of its group.
-bool Does(Collective collective, Layout from, Layout to) {
-  const bool from_cut = from.cut() || from.flat(), to_cut = to.cut() || to.flat();
-  switch (collective) {
-    case Collective::kSlice: return from.whole() && (to_cut || to.sum());
-    case Collective::kAllReduce: return from.partial() && to.whole();
-    case Collective::kReduceScatter: return from.partial() && to_cut;
-    case Collective::kAllGather: return from_cut && to.whole();
-    case Collective::kAllToAll: return from_cut && to_cut && from != to;
-    case Collective::kSendRecv: return false;
-  }
-  return false;
-}
-
-}  // namespace
+// --- collectives
+// ------------------------------------------------------------------------------------------
 
 // A collective changes the layout along every atom of its group, and along no other.
 void ToyMachine::Check(const Step& step) const {
   for (std::size_t a = 0; a < kMaxAtoms; ++a) {
     const Layout from = step.source.at.at(a), to = step.target.at.at(a);
     const bool in_group = step.group >> a & 1;
-    if (in_group != (from != to)) throw Fault(Describe(step.source) + " moves to another group than its layouts say");
+    if (in_group != (from != to))
+      throw Fault(Describe(step.source) + " moves to another group than its layouts say");
     if (in_group && !Does(step.collective, from, to)) {
       throw Fault(Describe(step.source) + " cannot move so by " + Name(step.collective));
     }
@@ -451,7 +493,8 @@ void ToyMachine::Check(const Step& step) const {
 
 void ToyMachine::Move(const Step& step) {
   if (step.target.tensor != step.source.tensor || step.target.gradient != step.source.gradient) {
-    throw Fault("a move changes what it moves: " + Describe(step.source) + " -> " + Describe(step.target));
+    throw Fault("a move changes what it moves: " + Describe(step.source) + " -> " +
+                Describe(step.target));
   }
   Check(step);
   Blocks moved = Collect(step.source, step.target.at, step.group, &step.collective);
@@ -473,42 +516,52 @@ ToyMachine::Blocks ToyMachine::Collect(const Version& from, const Placement& to,
   return result;
 }
 
-// What `rank` holds after the collective. Ranks that differ along a reduced atom hold parts of a sum (or of a
-// maximum): one holder of each part is needed. Ranks that differ elsewhere hold copies, or other elements.
-Block ToyMachine::CollectOn(std::size_t rank, const Blocks& source, const Version& from, const Placement& to,
-                            const Shape& shape, AtomMask group, const Collective* collective) {
+// What `rank` holds after the collective. Ranks that differ along a reduced atom hold parts of a
+// sum (or of a maximum): one holder of each part is needed. Ranks that differ elsewhere hold
+// copies, or other elements.
+Block ToyMachine::CollectOn(std::size_t rank, const Blocks& source, const Version& from,
+                            const Placement& to, const Shape& shape, AtomMask group,
+                            const Collective* collective) {
   const auto fail = [&](const char* why) { throw Fault(Describe(from) + " " + why); };
   const AtomMask was_partial = Real(from.at.Partial()), is_partial = Real(to.Partial());
   const auto reduced = static_cast<AtomMask>(was_partial & ~is_partial);
-  // A whole thing becomes a sum where its first holder keeps it and the others put zeros in its place.
+  // A whole thing becomes a sum where its first holder keeps it and the others put zeros in its
+  // place.
   const auto split = static_cast<AtomMask>(is_partial & ~was_partial);
   const AtomMask sums = to.Where([](Layout l) { return l.sum(); });
-  const auto whole_or_sum = static_cast<AtomMask>(sums & from.at.Where([](Layout l) { return l.whole(); }));
-  if ((split & ~whole_or_sum) != 0 || (split != 0 && (!collective || *collective != Collective::kSlice))) {
+  const auto whole_or_sum =
+      static_cast<AtomMask>(sums & from.at.Where([](Layout l) { return l.whole(); }));
+  if ((split & ~whole_or_sum) != 0 ||
+      (split != 0 && (!collective || *collective != Collective::kSlice))) {
     fail("becomes partial by a move that cannot do so");
   }
   if ((split & ~group) != 0) fail("becomes partial outside of its group");
   if ((reduced & ~group) != 0) fail("is reduced outside of its group");
   AtomMask maxima = Real(from.at.Where([](Layout l) { return l.max(); }));
-  if ((reduced & maxima) != 0 && (reduced & ~maxima) != 0) fail("is reduced as sum and maximum at once");
+  if ((reduced & maxima) != 0 && (reduced & ~maxima) != 0)
+    fail("is reduced as sum and maximum at once");
   const bool maximum = (reduced & maxima) != 0;
   if (collective) {
-    const bool reduces = *collective == Collective::kAllReduce || *collective == Collective::kReduceScatter;
+    const bool reduces =
+        *collective == Collective::kAllReduce || *collective == Collective::kReduceScatter;
     if (!reduces && reduced != 0) fail("is reduced by a collective that only copies");
     if (*collective == Collective::kSlice) group = 0;
     const Shape& before = *source[rank].shape;
-    if (*collective == Collective::kAllReduce && (shape.box != before.box || shape.flat != before.flat)) {
+    if (*collective == Collective::kAllReduce &&
+        (shape.box != before.box || shape.flat != before.flat)) {
       fail("is held by others after an all-reduce");
     }
   }
 
-  Block block{&shape, std::vector<double>(static_cast<std::size_t>(shape.flat.size()), maximum ? -HUGE_VAL : 0)};
+  Block block{&shape, std::vector<double>(static_cast<std::size_t>(shape.flat.size()),
+                                          maximum ? -HUGE_VAL : 0)};
   int parts = 1;
   for (std::size_t a = 0; a < degrees_.size(); ++a) {
     if (reduced >> a & 1) parts *= degrees_[a];
   }
   std::vector<std::size_t> missing(static_cast<std::size_t>(parts), block.data.size());
-  std::vector<std::vector<bool>> has(static_cast<std::size_t>(parts), std::vector<bool>(block.data.size(), false));
+  std::vector<std::vector<bool>> has(static_cast<std::size_t>(parts),
+                                     std::vector<bool>(block.data.size(), false));
   for (const std::size_t holder : GroupOf(rank, group)) {
     // A part of a sum that stays partial belongs to the ranks with the same coordinate only.
     const auto stays = static_cast<AtomMask>(was_partial & is_partial);
@@ -530,7 +583,8 @@ Block ToyMachine::CollectOn(std::size_t rank, const Blocks& source, const Versio
   return block;
 }
 
-// --- comparing --------------------------------------------------------------------------------------------
+// --- comparing
+// --------------------------------------------------------------------------------------------
 
 void ToyMachine::Compare(double actual, double expected, const Version& version) {
   ++agreement_.numbers;
@@ -541,7 +595,8 @@ void ToyMachine::Compare(double actual, double expected, const Version& version)
   agreement_.where = Describe(version);
 }
 
-void ToyMachine::Observe(const Version& version, const Trace::Arrays* expected, Trace::Arrays* recorded) {
+void ToyMachine::Observe(const Version& version, const Trace::Arrays* expected,
+                         Trace::Arrays* recorded) {
   if (recorded) (*recorded)[version.tensor.index()] = Get(version)[0].data;
   if (!expected) return;
   if (version.gradient) agreement_.gradients.insert(version.tensor);
@@ -551,13 +606,15 @@ void ToyMachine::Observe(const Version& version, const Trace::Arrays* expected, 
   Blocks reduced;
   if (partial) reduced = Collect(version, Dual(version.at), all, nullptr);
   std::vector<Range> whole;
-  for (const DimensionId dim : program_.tensor(version.tensor).dims) whole.push_back({0, sizes_[dim.index()]});
+  for (const DimensionId dim : program_.tensor(version.tensor).dims)
+    whole.push_back({0, sizes_[dim.index()]});
   for (const Block& block : partial ? reduced : Get(version)) {
     const Range flat = block.shape->flat;
     EachElement(block.shape->box, [&](int offset, const std::vector<int>& index) {
       if (offset < flat.begin || offset >= flat.end) return;
       const auto element = static_cast<std::size_t>(OffsetIn(whole, index));
-      Compare(block.data[static_cast<std::size_t>(offset - flat.begin)], truth.at(element), version);
+      Compare(block.data[static_cast<std::size_t>(offset - flat.begin)], truth.at(element),
+              version);
     });
   }
 }
@@ -566,7 +623,8 @@ void ToyMachine::ObserveUpdated() {
   for (std::size_t t = 0; t < program_.tensors.size(); ++t) {
     if (!IsParameter(program_, TensorId(t))) continue;
     const Version home{TensorId(t), false, program_.tensors[t].home};
-    Observe(home, expected_ ? &expected_->updated : nullptr, recorded_ ? &recorded_->updated : nullptr);
+    Observe(home, expected_ ? &expected_->updated : nullptr,
+            recorded_ ? &recorded_->updated : nullptr);
   }
   for (const auto& [version, blocks] : store_) {
     if (version.gradient) throw Fault("a gradient was not used: " + Describe(version));

@@ -1,8 +1,9 @@
 #pragma once
-// A machine with real numbers that executes Derived.steps literally: each rank holds, for each Version, the
-// indices that its placement gives it, and may take elements from the ranks of a collective's group alone.
-// Nothing is derived here: a step that misses something is a Fault, and every value, gradient and updated weight
-// is compared with those of the unsharded run while it goes on.
+// A machine with real numbers that executes Derived.steps literally: each rank holds, for each
+// Version, the indices that its placement gives it, and may take elements from the ranks of a
+// collective's group alone. Nothing is derived here: a step that misses something is a Fault, and
+// every value, gradient and updated weight is compared with those of the unsharded run while it
+// goes on.
 //
 //   Trace expected = RunUnsharded(program, {.batch = 4, .micro_batches = 2});
 //   Agreement agreement = ToyMachine(edited, degrees, job).Run(expected);  // throws Fault
@@ -10,7 +11,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -47,15 +47,16 @@ struct Agreement {
   double worst = 0;
   std::string where;             // of the worst difference
   std::set<TensorId> gradients;  // tensors whose gradient was compared
-
 };
 
 class ToyMachine final {
  public:
   // `degrees`: the size of each atom of the mesh.
-  ToyMachine(const Program& program, const Mesh& mesh, const Derived& derived, std::vector<int> degrees, Job job);
+  ToyMachine(const Program& program, const Mesh& mesh, const Derived& derived,
+             std::vector<int> degrees, Job job);
 
-  // Executes the step and compares with `expected`; without it the machine fills `recorded` (one rank only).
+  // Executes the step and compares with `expected`; without it the machine fills `recorded` (one
+  // rank only).
   Agreement Run(const Trace* expected, Trace* recorded = nullptr);
 
   // The loss after the forward steps alone, without a backward pass.
@@ -65,7 +66,8 @@ class ToyMachine final {
   using Blocks = std::vector<Block>;  // by rank
   using Shapes = std::vector<Shape>;  // by rank
 
-  void Forward(int micro_batch);
+  void LoadWeights();
+  void Forward();
   void ForgetUnsaved();
   void SeedLoss();
   void Backward();
@@ -79,20 +81,24 @@ class ToyMachine final {
 
   const Blocks& Get(const Version& version);  // a Fault when it is not there
   void Put(const Version& version, Blocks blocks, bool add);
-  Blocks Collect(const Version& from, const Placement& to, AtomMask group, const Collective* collective);
-  Block CollectOn(std::size_t rank, const Blocks& source, const Version& from, const Placement& to, const Shape& shape,
-                  AtomMask group, const Collective* collective);
+  Blocks Collect(const Version& from, const Placement& to, AtomMask group,
+                 const Collective* collective);
+  Block CollectOn(std::size_t rank, const Blocks& source, const Version& from, const Placement& to,
+                  const Shape& shape, AtomMask group, const Collective* collective);
   Blocks Empty(const Version& version);
   const Shapes& ShapesOf(const Version& version);
   Shape ShapeOn(std::size_t rank, const Tensor& tensor, const Placement& at) const;
   Blocks BatchData(const Version& version);
   Block WeightsOn(TensorId tensor, const Shape& shape) const;
 
-  int CoordinateOf(std::size_t rank, std::size_t atom) const { return static_cast<int>(rank) / stride_[atom] % degrees_[atom]; }
+  int CoordinateOf(std::size_t rank, std::size_t atom) const {
+    return static_cast<int>(rank) / stride_[atom] % degrees_[atom];
+  }
   int CoordinatesOf(std::size_t rank, AtomMask atoms) const;
   const std::vector<std::size_t>& GroupOf(std::size_t rank, AtomMask group);
   AtomMask Real(AtomMask atoms) const;  // those of more than one rank
 
+  // The machine's own rules about steps and lists; each throws a Fault.
   void Check(const Step& step) const;
   void CheckListed(TensorId id) const;
   void Compare(double actual, double expected, const Version& version);

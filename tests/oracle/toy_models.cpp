@@ -25,30 +25,35 @@ TensorId AttentionHalf(ProgramBuilder& p, TensorId x) {
   const TensorId k = p.Product("k", {norm, "bsh"}, {p.Parameter("w_k", "hkd"), "hkd"}, "bskd");
   const TensorId v = p.Product("v", {norm, "bsh"}, {p.Parameter("w_v", "hkd"), "hkd"}, "bskd");
   const TensorId a = p.Attention("attention", {q, "bskgd"}, {k, "btkd"}, {v, "btkd"}, "bskgd");
-  const TensorId y = p.Product("y", {a, "bskgd"}, {p.Parameter("w_o", "kgdh"), "kgdh"}, "bsh", TensorRole::kStream);
+  const TensorId y = p.Product("y", {a, "bskgd"}, {p.Parameter("w_o", "kgdh"), "kgdh"}, "bsh",
+                               TensorRole::kStream);
   return p.Add("add1", {x, "bsh"}, {y, "bsh"});
 }
 
 TensorId DenseHalf(ProgramBuilder& p, TensorId norm) {
-  const TensorId gate = p.Product("gate", {norm, "bsh"}, {p.Parameter("w_gate", "hf"), "hf"}, "bsf");
+  const TensorId gate =
+      p.Product("gate", {norm, "bsh"}, {p.Parameter("w_gate", "hf"), "hf"}, "bsf");
   const TensorId up = p.Product("up", {norm, "bsh"}, {p.Parameter("w_up", "hf"), "hf"}, "bsf");
   const TensorId gated = p.GatedSilu("silu", {gate, "bsf"}, {up, "bsf"});
-  return p.Product("down", {gated, "bsf"}, {p.Parameter("w_down", "fh"), "fh"}, "bsh", TensorRole::kStream);
+  return p.Product("down", {gated, "bsf"}, {p.Parameter("w_down", "fh"), "fh"}, "bsh",
+                   TensorRole::kStream);
 }
 
 TensorId ExpertHalf(ProgramBuilder& p, TensorId norm, double experts) {
   const TensorRole routed = TensorRole::kRouted;
   const double density = kTopExperts / experts;
   // Of the stream: sequence parallelism cuts the router's work too.
-  const TensorId scores = p.Product("scores", {norm, "bsh"}, {p.Parameter("w_router", "he"), "he"}, "bse", TensorRole::kStream);
+  const TensorId scores = p.Product("scores", {norm, "bsh"}, {p.Parameter("w_router", "he"), "he"},
+                                    "bse", TensorRole::kStream);
   const TensorId routes = p.TopK("routes", {scores, "bse"}, "e", kTopExperts);
   const TensorId sent = p.Dispatch("sent", {norm, "bsh"}, {routes, "bse"}, "bseh", density);
-  const TensorId gate =
-      p.Product("expert_gate", {sent, "bseh"}, {p.Parameter("w_expert_gate", "ehm"), "ehm"}, "bsem", routed);
-  const TensorId up = p.Product("expert_up", {sent, "bseh"}, {p.Parameter("w_expert_up", "ehm"), "ehm"}, "bsem", routed);
+  const TensorId gate = p.Product("expert_gate", {sent, "bseh"},
+                                  {p.Parameter("w_expert_gate", "ehm"), "ehm"}, "bsem", routed);
+  const TensorId up = p.Product("expert_up", {sent, "bseh"},
+                                {p.Parameter("w_expert_up", "ehm"), "ehm"}, "bsem", routed);
   const TensorId gated = p.GatedSilu("expert_silu", {gate, "bsem"}, {up, "bsem"}, routed);
-  const TensorId down =
-      p.Product("expert_down", {gated, "bsem"}, {p.Parameter("w_expert_down", "emh"), "emh"}, "bseh", routed);
+  const TensorId down = p.Product("expert_down", {gated, "bsem"},
+                                  {p.Parameter("w_expert_down", "emh"), "emh"}, "bseh", routed);
   for (const TensorId tensor : {gate, up, gated, down}) p.Scale(tensor, density);
   return p.Product("combine", {down, "bseh"}, {routes, "bse"}, "bsh", TensorRole::kStream);
 }
@@ -58,7 +63,8 @@ void Layers(ProgramBuilder& p, const ToyModelOptions& options) {
   const TensorId x = p.Input("x", "bsh");
   const TensorId middle = AttentionHalf(p, x);
   const TensorId norm = p.Norm("norm2", {middle, "bsh"}, {p.Parameter("w_norm2", "h"), "h"}, "h");
-  const TensorId z = options.experts ? ExpertHalf(p, norm, options.sizes.experts) : DenseHalf(p, norm);
+  const TensorId z =
+      options.experts ? ExpertHalf(p, norm, options.sizes.experts) : DenseHalf(p, norm);
   p.Output(p.Add("add2", {middle, "bsh"}, {z, "bsh"}));
   p.EndClass();
 }
@@ -73,7 +79,8 @@ void Head(ProgramBuilder& p, TensorId tied) {
   const TensorId logits = p.Product("logits", {norm, "bsh"}, table, "bsv");
   const TensorId largest = p.MaxReduce("largest", {logits, "bsv"}, "bs");
   const TensorId total = p.SumExp("total", {logits, "bsv"}, {largest, "bs"}, "bs");
-  const TensorId picked = p.Product("picked", {targets, "bsv"}, {logits, "bsv"}, "bs", TensorRole::kStatistic);
+  const TensorId picked =
+      p.Product("picked", {targets, "bsv"}, {logits, "bsv"}, "bs", TensorRole::kStatistic);
   p.LogLoss("loss", {total, "bs"}, {largest, "bs"}, {picked, "bs"});
   p.EndClass();
 }

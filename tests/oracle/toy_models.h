@@ -1,6 +1,6 @@
 #pragma once
-// Tiny language models for the oracle: a dense block and one with experts, between an embedding and a
-// cross-entropy in pieces. All structure of the real ones, sizes of a few elements.
+// Tiny language models for the oracle: a dense block and one with experts, between an embedding and
+// a cross-entropy in pieces. All structure of the real ones, sizes of a few elements.
 //
 //   Program program = ToyModel({.experts = true, .layers = 2});
 
@@ -17,7 +17,7 @@ struct ToySizes {
 inline constexpr ToySizes kUnevenSizes = {5, 5, 3, 3, 2, 5, 7, 5, 3};
 
 struct ToyModelOptions {
-  bool experts = false;         // a mixture of experts in place of the dense MLP
+  bool experts = false;  // a mixture of experts in place of the dense MLP
   int layers = 2;
   bool tied_embedding = false;  // the head reads the embedding's table
   ToySizes sizes = {};

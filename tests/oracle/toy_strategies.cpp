@@ -26,7 +26,9 @@ bool IsRouted(const TensorView& t) { return t.role() == TensorRole::kRouted; }
 bool IsStream(const TensorView& t) { return t.role() == TensorRole::kStream; }
 bool NotData(const TensorView& t) { return t.role() != TensorRole::kData; }
 bool All(const TensorView&) { return true; }
-bool StartsWith(const std::string& text, const std::string& start) { return text.rfind(start, 0) == 0; }
+bool StartsWith(const std::string& text, const std::string& start) {
+  return text.rfind(start, 0) == 0;
+}
 
 void CutByTensor(Editor& edit, const AxisPart& axis, TensorOptions options) {
   edit.Shard({axis.axis, 0}, "kv_heads", All);
@@ -47,9 +49,11 @@ StateEdit FullyCut() {
   return edit;
 }
 
-// A flat cut inside another one could need elements from outside of the group: such transfers stay as they are.
+// A flat cut inside another one could need elements from outside of the group: such transfers stay
+// as they are.
 bool IsOpenToRealise(const TransferView& t) {
-  return t.collective == Collective::kAllReduce && t.tensor->state.Flat() == 0 && t.tensor->role != TensorRole::kStatistic;
+  return t.collective == Collective::kAllReduce && t.tensor->state.Flat() == 0 &&
+         t.tensor->role != TensorRole::kStatistic;
 }
 
 }  // namespace
@@ -66,7 +70,9 @@ Choice TensorParallel(TensorOptions options) {
   if (options.experts == ExpertTensor::kWhole) name += " (experts whole)";
   if (options.experts == ExpertTensor::kSpread) name += " (experts spread)";
   return Make(std::move(name), [options](Editor& edit) {
-    CutByTensor(edit, edit.Axis({.name = "tensor", .role = AxisRole::kTensor, .bounds = {"kv_heads"}}), options);
+    CutByTensor(edit,
+                edit.Axis({.name = "tensor", .role = AxisRole::kTensor, .bounds = {"kv_heads"}}),
+                options);
   });
 }
 
@@ -90,7 +96,8 @@ Choice ExpertParallel() {
   return Make("expert", [](Editor& edit) {
     const AxisPart axis =
         edit.Axis({.name = "expert", .role = AxisRole::kExpert, .borrow_from = {AxisRole::kData}});
-    edit.Shard(axis, "expert", [](const TensorView& t) { return IsExpertWeight(t) || IsRouted(t); });
+    edit.Shard(axis, "expert",
+               [](const TensorView& t) { return IsExpertWeight(t) || IsRouted(t); });
   });
 }
 
@@ -109,7 +116,8 @@ Choice ZeroStage(int stage, bool keep_after_forward) {
 
 Choice HybridShard() {
   return Make("hybrid shard", [](Editor& edit) {
-    const AxisPart axis = edit.Axis({.name = "shard", .role = AxisRole::kData, .borrow_from = {AxisRole::kData}});
+    const AxisPart axis =
+        edit.Axis({.name = "shard", .role = AxisRole::kData, .borrow_from = {AxisRole::kData}});
     StateEdit state = FullyCut();
     state.over = {axis};
     edit.State(state);
@@ -130,8 +138,8 @@ Choice RecomputeSelective() {
   return Make("recompute by need", [](Editor& edit) {
     RecomputeEdit recompute;
     recompute.which = [](const OpView& op) {
-      return op.InBlock() &&
-             (op.kind() == OpKind::kAttention || op.kind() == OpKind::kGatedSilu || op.kind() == OpKind::kNorm);
+      return op.InBlock() && (op.kind() == OpKind::kAttention || op.kind() == OpKind::kGatedSilu ||
+                              op.kind() == OpKind::kNorm);
     };
     edit.Recompute(recompute);
   });
@@ -139,7 +147,8 @@ Choice RecomputeSelective() {
 
 Choice OpenCombine() {
   return Make("open combine", [](Editor& edit) {
-    edit.Open({"tensor", -1}, [](const TensorView& t) { return StartsWith(t.name(), "expert_down"); });
+    edit.Open({"tensor", -1},
+              [](const TensorView& t) { return StartsWith(t.name(), "expert_down"); });
   });
 }
 
@@ -157,8 +166,9 @@ Choice ScatterThenGather() {
 
 Choice TwoLevel() {
   return Make("two-level", [](Editor& edit) {
-    edit.Realise([](const TransferView& t) { return IsOpenToRealise(t) && t.parameter; },
-                 [](AtomId atom, Layout from, Layout) { return atom.value() == 0 ? Layout::Flat() : from; });
+    edit.Realise(
+        [](const TransferView& t) { return IsOpenToRealise(t) && t.parameter; },
+        [](AtomId atom, Layout from, Layout) { return atom.value() == 0 ? Layout::Flat() : from; });
   });
 }
 

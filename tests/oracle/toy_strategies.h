@@ -1,6 +1,6 @@
 #pragma once
-// Strategies for the oracle's worlds, each as plain as it can be: the real plugins say more (requirements,
-// prices, facts) and are run beside these. None knows another.
+// Strategies for the oracle's worlds, each as plain as it can be: the real plugins say more
+// (requirements, prices, facts) and are run beside these. None knows another.
 //
 //   Choice data = DataParallel();                          // cuts the batch
 //   Choice both = TensorParallel({.sequence_parallel = true});
@@ -13,7 +13,7 @@
 
 namespace shardlab::oracle {
 
-// A strategy and the axes that it declares.
+// A strategy under a name for messages.
 struct Choice {
   std::string name;
   std::shared_ptr<const Strategy> strategy;
@@ -38,9 +38,9 @@ Choice ZeroStage(int stage, bool keep_after_forward = false);
 Choice HybridShard();  // ZeRO-3 over an axis that borrows from data
 Choice RecomputeBlock(int segment);
 Choice RecomputeSelective();
-Choice OpenCombine();          // the sum of sliced experts passes through combine
-Choice KeepGathered();         // what was gathered stays gathered for the backward pass
-Choice ScatterThenGather();    // an all-reduce goes as reduce-scatter and all-gather
-Choice TwoLevel();             // ... over its first atom, all-reduce over the others in between
+Choice OpenCombine();        // the sum of sliced experts passes through combine
+Choice KeepGathered();       // what was gathered stays gathered for the backward pass
+Choice ScatterThenGather();  // an all-reduce goes as reduce-scatter and all-gather
+Choice TwoLevel();           // ... over its first atom, all-reduce over the others in between
 
 }  // namespace shardlab::oracle

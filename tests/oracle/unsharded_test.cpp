@@ -1,5 +1,5 @@
-// The toy's own arithmetic: before it may judge anyone, its backward pass is held against finite differences
-// of its forward pass, for every parameter tensor.
+// The toy's own arithmetic: before it may judge anyone, its backward pass is held against finite
+// differences of its forward pass, for every parameter tensor.
 
 #include <gtest/gtest.h>
 
@@ -18,15 +18,19 @@ class Unsharded final {
  public:
   explicit Unsharded(const Program& program) : program_(program) {
     PlaceWork(program_);
-    for (Tensor& tensor : program_.tensors) tensor.home = tensor.state = tensor.gradient = tensor.use;
+    for (Tensor& tensor : program_.tensors)
+      tensor.home = tensor.state = tensor.gradient = tensor.use;
     derived_ = Derive(program_, mesh_);
   }
   double Loss(const Nudge& nudge) const {
-    return ToyMachine(program_, mesh_, derived_, {}, {.batch = 3, .micro_batches = 2, .nudge = nudge}).Loss();
+    return ToyMachine(program_, mesh_, derived_, {},
+                      {.batch = 3, .micro_batches = 2, .nudge = nudge})
+        .Loss();
   }
   Trace Run() const {
     Trace trace;
-    ToyMachine(program_, mesh_, derived_, {}, {.batch = 3, .micro_batches = 2, .nudge = {}}).Run(nullptr, &trace);
+    ToyMachine(program_, mesh_, derived_, {}, {.batch = 3, .micro_batches = 2, .nudge = {}})
+        .Run(nullptr, &trace);
     return trace;
   }
 
@@ -49,8 +53,10 @@ void ExpectDifferencesMatch(const ToyModelOptions& options) {
     ASSERT_FALSE(gradient.empty()) << program.tensors[t].name;
     double largest = 0;
     for (std::size_t i = 0; i < gradient.size(); ++i) {
-      const double up = machine.Loss({TensorId(t), i, kStep}), down = machine.Loss({TensorId(t), i, -kStep});
-      EXPECT_NEAR(gradient[i], (up - down) / (2 * kStep), 1e-8) << program.tensors[t].name << " element " << i;
+      const double up = machine.Loss({TensorId(t), i, kStep}),
+                   down = machine.Loss({TensorId(t), i, -kStep});
+      EXPECT_NEAR(gradient[i], (up - down) / (2 * kStep), 1e-8)
+          << program.tensors[t].name << " element " << i;
       largest = std::max(largest, std::abs(gradient[i]));
     }
     // Tests that compare to 1e-9 say something only about gradients that are not tiny.
@@ -60,7 +66,9 @@ void ExpectDifferencesMatch(const ToyModelOptions& options) {
 }
 
 TEST(UnshardedTest, DenseGradientsAreFiniteDifferences) { ExpectDifferencesMatch({.layers = 2}); }
-TEST(UnshardedTest, ExpertGradientsAreFiniteDifferences) { ExpectDifferencesMatch({.experts = true, .layers = 2}); }
+TEST(UnshardedTest, ExpertGradientsAreFiniteDifferences) {
+  ExpectDifferencesMatch({.experts = true, .layers = 2});
+}
 TEST(UnshardedTest, TiedEmbeddingGradientsAreFiniteDifferences) {
   ExpectDifferencesMatch({.layers = 2, .tied_embedding = true, .sizes = kUnevenSizes});
 }

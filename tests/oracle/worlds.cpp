@@ -39,13 +39,15 @@ void Enumerate(const Edited& edited, std::size_t axis, int ranks, std::vector<in
   const std::vector<Axis>& axes = edited.mesh.axes();
   if (axis == 2 * axes.size()) {
     std::vector<int> degrees(edited.mesh.atoms().size(), 1);
-    for (std::size_t i = 0; i < axes.size(); ++i) SplitOverAtoms(edited, AxisId(i), left[i], degrees);
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      SplitOverAtoms(edited, AxisId(i), left[i], degrees);
     result.push_back(std::move(degrees));
     return;
   }
   const bool borrowers = axis >= axes.size();  // lenders first
   const std::size_t i = axis % axes.size();
-  if (axes[i].borrows != borrowers) return Enumerate(edited, axis + 1, ranks, std::move(left), result);
+  if (axes[i].borrows != borrowers)
+    return Enumerate(edited, axis + 1, ranks, std::move(left), result);
   std::size_t lender = 0;
   while (borrowers && !Lends(edited.mesh, axes[lender], AxisId(i))) ++lender;
   const int most = borrowers ? left[lender] : ranks;
@@ -64,7 +66,8 @@ std::optional<Edited> Apply(const Program& program, const Choices& choices) {
   std::vector<StrategyUse> uses;
   for (const Choice& choice : choices) uses.push_back({choice.name, choice.strategy.get(), {}});
   Diagnostics diagnostics;
-  std::optional<Edited> edited = ApplyStrategies(program, uses, AccountingRules{}, "", Place{}, &diagnostics);
+  std::optional<Edited> edited =
+      ApplyStrategies(program, uses, AccountingRules{}, "", Place{}, &diagnostics);
   for (const Diagnostic& diagnostic : diagnostics.all()) {
     ADD_FAILURE() << NameOf(choices) << ": " << diagnostic.message;
   }
@@ -94,9 +97,11 @@ std::string WhatIsWrong(const Setting& setting, const Edited& edited, const Deri
     const Agreement agreement = machine.Run(&setting.expected);
     tally.numbers += agreement.numbers;
     tally.worst = std::max(tally.worst, agreement.worst);
-    if (agreement.worst > kTolerance) return absl::StrCat("off by ", agreement.worst, " in ", agreement.where);
+    if (agreement.worst > kTolerance)
+      return absl::StrCat("off by ", agreement.worst, " in ", agreement.where);
     for (std::size_t t = 0; t < setting.program.tensors.size(); ++t) {
-      const bool expected = !setting.expected.gradients[0][t].empty() || !setting.expected.parameter_gradients[t].empty();
+      const bool expected = !setting.expected.gradients[0][t].empty() ||
+                            !setting.expected.parameter_gradients[t].empty();
       if (expected && agreement.gradients.count(TensorId(t)) == 0) {
         return absl::StrCat("never had the gradient of ", setting.program.tensors[t].name);
       }
@@ -114,33 +119,36 @@ void RunEveryMesh(const Setting& setting, const Choices& choices, int ranks, Tal
   }
 }
 
-void RunEveryMesh(const Setting& setting, const Choices& choices, const Edited& edited, int ranks, Tally& tally,
-                  const std::function<bool(int)>& take) {
+void RunEveryMesh(const Setting& setting, const Choices& choices, const Edited& edited, int ranks,
+                  Tally& tally, const std::function<bool(int)>& take) {
   ++tally.compositions;
   int number = 0;
   for (const std::vector<int>& degrees : Meshes(edited, ranks)) {
     if (take && !take(number++)) continue;
     const std::string wrong = WhatIsWrong(setting, edited, edited.derived, degrees, tally);
     if (wrong.empty()) continue;
-    if (++tally.failures <= kFailuresShown) ADD_FAILURE() << NameOf(choices) << NameOf(edited, degrees) << ": " << wrong;
+    if (++tally.failures <= kFailuresShown)
+      ADD_FAILURE() << NameOf(choices) << NameOf(edited, degrees) << ": " << wrong;
   }
 }
 
 std::string NameOf(const Choices& choices) {
   std::string name;
-  for (const Choice& choice : choices) absl::StrAppend(&name, name.empty() ? "" : ", ", choice.name);
+  for (const Choice& choice : choices)
+    absl::StrAppend(&name, name.empty() ? "" : ", ", choice.name);
   return "{" + name + "}";
 }
 
 std::string NameOf(const Edited& edited, const std::vector<int>& degrees) {
   std::string name;
-  for (std::size_t a = 0; a < degrees.size(); ++a) absl::StrAppend(&name, " ", edited.mesh.atoms()[a].name, "=", degrees[a]);
+  for (std::size_t a = 0; a < degrees.size(); ++a)
+    absl::StrAppend(&name, " ", edited.mesh.atoms()[a].name, "=", degrees[a]);
   return name;
 }
 
 void Conclude(const Tally& tally, const char* what) {
-  std::printf("%s: %d compositions, %d worlds, %zu numbers, worst difference %.1e, %d failures\n", what,
-              tally.compositions, tally.worlds, tally.numbers, tally.worst, tally.failures);
+  std::printf("%s: %d compositions, %d worlds, %zu numbers, worst difference %.1e, %d failures\n",
+              what, tally.compositions, tally.worlds, tally.numbers, tally.worst, tally.failures);
   EXPECT_GT(tally.worlds, 0);
   EXPECT_EQ(tally.failures, 0);
 }

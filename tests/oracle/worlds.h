@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/edits.h"
@@ -21,7 +22,8 @@ using Choices = std::vector<Choice>;
 // A program with its numbers, computed once without any strategy.
 class Setting final {
  public:
-  Setting(Program written_out, Job work) : program(std::move(written_out)), job(work), expected(RunUnsharded(program, job)) {}
+  Setting(Program written_out, Job work)
+      : program(std::move(written_out)), job(work), expected(RunUnsharded(program, job)) {}
   const Program program;
   const Job job;
   const Trace expected;
@@ -30,7 +32,8 @@ class Setting final {
 // The program as these strategies edit it; fails the test on a diagnostic.
 std::optional<Edited> Apply(const Program& program, const Choices& choices);
 
-// Edited as a class of layers, then written out and derived again: segments of recomputed layers are real.
+// Edited as a class of layers, then written out and derived again: segments of recomputed layers
+// are real.
 std::optional<Edited> ApplyThenUnroll(const Program& rolled, const Choices& choices);
 
 // The atoms' sizes for every choice of degrees with at most so many ranks in all.
@@ -49,8 +52,8 @@ std::string WhatIsWrong(const Setting& setting, const Edited& edited, const Deri
 // `take` chooses among the meshes, by a running number; all of them without it.
 void RunEveryMesh(const Setting& setting, const Choices& choices, int ranks, Tally& tally,
                   const std::function<bool(int)>& take = {});
-void RunEveryMesh(const Setting& setting, const Choices& choices, const Edited& edited, int ranks, Tally& tally,
-                  const std::function<bool(int)>& take = {});
+void RunEveryMesh(const Setting& setting, const Choices& choices, const Edited& edited, int ranks,
+                  Tally& tally, const std::function<bool(int)>& take = {});
 
 std::string NameOf(const Choices& choices);
 std::string NameOf(const Edited& edited, const std::vector<int>& degrees);

@@ -1,6 +1,7 @@
-// What the documents tell a reader to type is typed: every ```sh block of README.md, docs/, scenarios/README.md and the
-// plugins' README files runs with `bash -e` from the repository root, with this build's shardlab first on the path, and
-// ends with exit status 0. In the top README a ```text block right behind one is its output, to the letter. Blocks marked
+// What the documents tell a reader to type is typed: every ```sh block of README.md, docs/,
+// scenarios/README.md and the plugins' README files runs with `bash -e` from the repository root,
+// with this build's shardlab first on the path, and ends with exit status 0. In the top README a
+// ```text block right behind one is its output, to the letter. Blocks marked
 // ```sh no-run are left out; only setting up may be in one.
 
 #include <gtest/gtest.h>
@@ -39,7 +40,8 @@ std::vector<fs::path> Documents() {
     if (!fs::is_directory(kRoot / folder)) return;
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
       const fs::path& path = entry.path();
-      if (path.extension() == ".md" && (!readme_only || path.filename() == "README.md")) found.push_back(path);
+      if (path.extension() == ".md" && (!readme_only || path.filename() == "README.md"))
+        found.push_back(path);
     }
   };
   below("docs", false);
@@ -55,7 +57,8 @@ std::string Where(const fs::path& document, const Block& block) {
 // A folder of one's own for as long as this lives.
 class Scratch final {
  public:
-  Scratch() : path_(fs::temp_directory_path() / ("shardlab-documents-" + std::to_string(getpid()))) {
+  Scratch()
+      : path_(fs::temp_directory_path() / ("shardlab-documents-" + std::to_string(getpid()))) {
     fs::create_directories(path_);
   }
   ~Scratch() {
@@ -75,16 +78,18 @@ struct Ran {
   std::string out, err;
 };
 
-Ran Run(const std::string& script) {
+Ran RunBlock(const std::string& script) {
   const Scratch scratch;
   std::ofstream(scratch / "block.sh") << script;
   // Temporary folders that a block makes go with ours.
-  const std::string command = "cd '" + kRoot.string() + "' && env -u COLUMNS -u SHARDLAB_PLUGIN_PATH NO_COLOR=1 TMPDIR='" +
-                              (scratch / "").string() + "' PATH='" SHARDLAB_BINARY_DIR "':\"$PATH\" bash -e '" +
-                              (scratch / "block.sh").string() + "' > '" + (scratch / "out").string() + "' 2> '" +
-                              (scratch / "err").string() + "' < /dev/null";
+  const std::string command =
+      "cd '" + kRoot.string() + "' && env -u COLUMNS -u SHARDLAB_PLUGIN_PATH NO_COLOR=1 TMPDIR='" +
+      (scratch / "").string() + "' PATH='" SHARDLAB_BINARY_DIR "':\"$PATH\" bash -e '" +
+      (scratch / "block.sh").string() + "' > '" + (scratch / "out").string() + "' 2> '" +
+      (scratch / "err").string() + "' < /dev/null";
   const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(scratch / "out"), ReadFile(scratch / "err")};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(scratch / "out"),
+          ReadFile(scratch / "err")};
 }
 
 TEST(Documents, DoesWhatTheyTellToTypeWork) {
@@ -95,10 +100,13 @@ TEST(Documents, DoesWhatTheyTellToTypeWork) {
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       if (blocks[i].info != "sh") continue;
       ++ran;
-      const Ran got = Run(blocks[i].text);
+      const Ran got = RunBlock(blocks[i].text);
       EXPECT_EQ(got.status, 0) << Where(document, blocks[i]) << "\n" << blocks[i].text << got.err;
-      const bool shown = i + 1 < blocks.size() && blocks[i + 1].info == "text" && blocks[i + 1].previous == static_cast<int>(i);
-      if (top && shown) EXPECT_EQ(got.out, blocks[i + 1].text) << Where(document, blocks[i + 1]) << " is not what comes out";
+      const bool shown = i + 1 < blocks.size() && blocks[i + 1].info == "text" &&
+                         blocks[i + 1].previous == static_cast<int>(i);
+      if (!top || !shown) continue;
+      EXPECT_EQ(got.out, blocks[i + 1].text)
+          << Where(document, blocks[i + 1]) << " is not what comes out";
     }
   }
   EXPECT_GT(ran, 0u);
@@ -115,8 +123,9 @@ TEST(Documents, IsNothingButSettingUpLeftOut) {
       std::istringstream lines(block.text);
       for (std::string line; std::getline(lines, line);) {
         if (line.empty() || line[0] == '#') continue;
-        const bool allowed = std::any_of(kSettingUp.begin(), kSettingUp.end(),
-                                         [&](const std::string& start) { return line.rfind(start, 0) == 0; });
+        const bool allowed =
+            std::any_of(kSettingUp.begin(), kSettingUp.end(),
+                        [&](const std::string& start) { return line.rfind(start, 0) == 0; });
         EXPECT_TRUE(allowed) << Where(document, block) << ": could be run: " << line;
       }
     }
@@ -128,7 +137,8 @@ TEST(Documents, IsNothingButSettingUpLeftOut) {
 TEST(Documents, IsEachLanguageKnown) {
   for (const fs::path& document : Documents()) {
     for (const Block& block : BlocksOf(ReadFile(document))) {
-      EXPECT_TRUE(block.info != "bash" && block.info != "shell" && block.info != "console" && block.info != "sh,no-run")
+      EXPECT_TRUE(block.info != "bash" && block.info != "shell" && block.info != "console" &&
+                  block.info != "sh,no-run")
           << Where(document, block) << ": write sh, so that it is run";
     }
   }
@@ -137,13 +147,15 @@ TEST(Documents, IsEachLanguageKnown) {
 TEST(Documents, DoLinksLeadSomewhere) {
   for (const fs::path& document : Documents()) {
     for (const std::string& link : FileLinksOf(ReadFile(document))) {
-      EXPECT_TRUE(fs::exists(document.parent_path() / link)) << fs::relative(document, kRoot) << " links to " << link;
+      EXPECT_TRUE(fs::exists(document.parent_path() / link))
+          << fs::relative(document, kRoot) << " links to " << link;
     }
   }
 }
 
 TEST(DocumentsReader, WhatIsABlock) {
-  const std::vector<Block> blocks = BlocksOf("a\n```sh\nls\n```\n\n```text\nx\n\ny\n```\nb\n```text\nz\n```\n```sh no-run\n./run\n```\n");
+  const std::vector<Block> blocks = BlocksOf(
+      "a\n```sh\nls\n```\n\n```text\nx\n\ny\n```\nb\n```text\nz\n```\n```sh no-run\n./run\n```\n");
   ASSERT_EQ(blocks.size(), 4u);
   EXPECT_EQ(blocks[0].info, "sh");
   EXPECT_EQ(blocks[0].text, "ls\n");
@@ -157,15 +169,17 @@ TEST(DocumentsReader, WhatIsABlock) {
 }
 
 TEST(DocumentsReader, WhatIsALink) {
-  EXPECT_EQ(FileLinksOf("[a](x/y.md) [b](https://e.org) [c](z.md#part) [d](#here)\n```text\n[e](no.md)\n```\n"),
-            (std::vector<std::string>{"x/y.md", "z.md"}));
+  EXPECT_EQ(
+      FileLinksOf(
+          "[a](x/y.md) [b](https://e.org) [c](z.md#part) [d](#here)\n```text\n[e](no.md)\n```\n"),
+      (std::vector<std::string>{"x/y.md", "z.md"}));
 }
 
 TEST(DocumentsReader, IsAFailureNoticed) {
-  EXPECT_EQ(Run("false\ntrue\n").status, 1);
-  EXPECT_EQ(Run("echo out\necho err >&2\nexit 3\n").status, 3);
-  EXPECT_EQ(Run("echo out\necho err >&2\n").out, "out\n");
-  EXPECT_EQ(Run("pwd\n").out, kRoot.string() + "\n");
+  EXPECT_EQ(RunBlock("false\ntrue\n").status, 1);
+  EXPECT_EQ(RunBlock("echo out\necho err >&2\nexit 3\n").status, 3);
+  EXPECT_EQ(RunBlock("echo out\necho err >&2\n").out, "out\n");
+  EXPECT_EQ(RunBlock("pwd\n").out, kRoot.string() + "\n");
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 #include "io/parameter_io.h"
 #include "io/toml_value.h"
 
-// The plugin's own functions are in its source file. Its entry function stays out: the executable that holds the
-// tests of all plugins has none.
+// The plugin's own functions are in its source file. Its entry function stays out: the executable
+// that holds the tests of all plugins has none.
 #undef SHARDLAB_PLUGIN
 #define SHARDLAB_PLUGIN(name, Class, description)
 #include "llama.cpp"
@@ -35,7 +35,9 @@ struct Asked {
     context.precision = &precision;
     context.directory = kFolder;
     context.diagnostics = &said;
-    context.read_toml = [this](const std::string& file) { return ReadTomlFile(kFolder + "/" + file, said); };
+    context.read_toml = [this](const std::string& file) {
+      return ReadTomlFile(kFolder + "/" + file, said);
+    };
     context.list_files = [](const std::string& subdirectory) {
       std::vector<std::string> names;
       for (const auto& entry : std::filesystem::directory_iterator(kFolder + "/" + subdirectory)) {
@@ -43,8 +45,12 @@ struct Asked {
       }
       return names;
     };
-    context.place_of = [&reader](const std::string& parameter) { return reader.PlaceOf(parameter); };
-    context.is_given = [&reader](const std::string& parameter) { return reader.IsGiven(parameter); };
+    context.place_of = [&reader](const std::string& parameter) {
+      return reader.PlaceOf(parameter);
+    };
+    context.is_given = [&reader](const std::string& parameter) {
+      return reader.IsGiven(parameter);
+    };
     model.Init(context);
   }
 
@@ -98,8 +104,9 @@ std::map<std::string, double> Weights(const Program& program) {
 
 // The totals of the model cards.
 TEST(Llama, DoParametersMatchThePublishedTotalsInBothPrograms) {
-  const std::map<std::string, long long> published = {
-      {"llama3.1-8b", 8'030'261'248}, {"llama3.1-70b", 70'553'706'496}, {"llama3.1-405b", 405'853'388'800}};
+  const std::map<std::string, long long> published = {{"llama3.1-8b", 8'030'261'248},
+                                                      {"llama3.1-70b", 70'553'706'496},
+                                                      {"llama3.1-405b", 405'853'388'800}};
   std::size_t presets = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kFolder + "/presets")) {
     ++presets;
@@ -108,7 +115,8 @@ TEST(Llama, DoParametersMatchThePublishedTotalsInBothPrograms) {
     ASSERT_EQ(asked.Complaints(), "");
     for (const bool coarse : {false, true}) {
       const Program program = asked.Rows(coarse);
-      EXPECT_EQ(Parameters(program), program.facts.parameters) << name << (coarse ? ", coarse" : "");
+      EXPECT_EQ(Parameters(program), program.facts.parameters)
+          << name << (coarse ? ", coarse" : "");
       const auto known = published.find(name);
       if (known == published.end()) continue;
       EXPECT_EQ(Parameters(program), known->second) << name << (coarse ? ", coarse" : "");
@@ -119,7 +127,9 @@ TEST(Llama, DoParametersMatchThePublishedTotalsInBothPrograms) {
 
 TEST(Llama, HowManyColumnsDoQueriesKeysAndValuesHave) {
   // 12 query heads share 3 key/value heads of width 8; hidden 40 is not heads x head_dim.
-  const Asked asked("layers = 2\nhidden = 40\nheads = 12\nkv_heads = 3\nhead_dim = 8\nffn = 56\nvocabulary = 100");
+  const Asked asked(
+      "layers = 2\nhidden = 40\nheads = 12\nkv_heads = 3\nhead_dim = 8\nffn = 56\nvocabulary = "
+      "100");
   ASSERT_EQ(asked.Complaints(), "");
   const std::map<std::string, double> weights = Weights(asked.Rows(false));
   EXPECT_EQ(weights.at("attention.q"), 40 * 12 * 8);
@@ -137,7 +147,8 @@ TEST(Llama, HowManyColumnsDoQueriesKeysAndValuesHave) {
 }
 
 TEST(Llama, WhatDoesASingleQueryGroupMean) {
-  // Without kv_heads each query head has its own keys: multi-head attention, and head_dim is hidden / heads.
+  // Without kv_heads each query head has its own keys: multi-head attention, and head_dim is hidden
+  // / heads.
   const Asked asked("layers = 1\nhidden = 32\nheads = 4\nffn = 64\nvocabulary = 10");
   ASSERT_EQ(asked.Complaints(), "");
   const std::map<std::string, double> weights = Weights(asked.Rows(false));
@@ -155,8 +166,9 @@ TEST(Llama, DoKeysBesideAPresetOverrideIt) {
   EXPECT_EQ(program.facts.layers, 4);
 }
 
-// Megatron's count of a forward pass, 2 FLOPs a weight and token, and 4 s a t for scores and values, of which a
-// causal model needs half (arXiv 2205.05198, appendix A; arXiv 2307.08691, section 3.1).
+// Megatron's count of a forward pass, 2 FLOPs a weight and token, and 4 s a t for scores and
+// values, of which a causal model needs half (arXiv 2205.05198, appendix A; arXiv 2307.08691,
+// section 3.1).
 TEST(Llama, HowManyFlopsHasAForwardPass) {
   const Asked asked("layers = 1\nhidden = 32\nheads = 4\nkv_heads = 2\nffn = 64\nvocabulary = 10");
   const Program program = asked.Rows(false);
@@ -172,7 +184,8 @@ TEST(Llama, HowManyFlopsHasAForwardPass) {
   EXPECT_EQ(attention, 4 * s * s * 32 / 2);
 }
 
-// 34 s b h bytes a layer, 10 of them of the stream; 2 P FLOPs a token (arXiv 2205.05198, equation 2).
+// 34 s b h bytes a layer, 10 of them of the stream; 2 P FLOPs a token (arXiv 2205.05198, equation
+// 2).
 TEST(Llama, WhatDoesTheClassroomCount) {
   const Asked asked("preset = \"llama3.1-8b\"");
   const Program program = asked.Rows(true);
@@ -195,9 +208,11 @@ TEST(Llama, WhatDoesTheClassroomCount) {
 }
 
 TEST(Llama, IsEveryMistakeSaidAtOnce) {
-  const std::string complaints = Asked("hidden = 30\nheads = 4\nkv_heads = 3\nffn = 64\ntied = true").Complaints();
-  for (const char* part : {"untied head", "needs layers", "needs vocabulary", "4 heads do not divide by 3",
-                           "legal: 1, 2 or 4", "hidden 30 does not divide by 4 heads"}) {
+  const std::string complaints =
+      Asked("hidden = 30\nheads = 4\nkv_heads = 3\nffn = 64\ntied = true").Complaints();
+  for (const char* part :
+       {"untied head", "needs layers", "needs vocabulary", "4 heads do not divide by 3",
+        "legal: 1, 2 or 4", "hidden 30 does not divide by 4 heads"}) {
     EXPECT_NE(complaints.find(part), std::string::npos) << part << " is not in\n" << complaints;
   }
 }

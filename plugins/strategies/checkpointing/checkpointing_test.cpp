@@ -28,7 +28,8 @@ Program Model() {
   p.Dimension('f', "ffn", 24);
   p.Dimension('v', "vocabulary", 40);
   p.BeginClass("embedding", StagePosition::kFirst);
-  p.Output(p.Lookup("embed", {p.Data("tokens", "bsv"), "bsv"}, {p.Parameter("table", "vh"), "vh"}, "bsh", TensorRole::kStream));
+  p.Output(p.Lookup("embed", {p.Data("tokens", "bsv"), "bsv"}, {p.Parameter("table", "vh"), "vh"},
+                    "bsh", TensorRole::kStream));
   p.EndClass();
   p.BeginClass("layer", StagePosition::kLayer, kLayers, /*block=*/true);
   const TensorId x = p.Input("x", "bsh");
@@ -36,7 +37,8 @@ Program Model() {
   const TensorId gate = p.Product("gate", {n, "bsh"}, {p.Parameter("w_gate", "hf"), "hf"}, "bsf");
   const TensorId up = p.Product("up", {n, "bsh"}, {p.Parameter("w_up", "hf"), "hf"}, "bsf");
   const TensorId u = p.GatedSilu("u", {gate, "bsf"}, {up, "bsf"});
-  const TensorId z = p.Product("z", {u, "bsf"}, {p.Parameter("w_down", "fh"), "fh"}, "bsh", TensorRole::kStream);
+  const TensorId z =
+      p.Product("z", {u, "bsf"}, {p.Parameter("w_down", "fh"), "fh"}, "bsh", TensorRole::kStream);
   p.Output(p.Add("out", {x, "bsh"}, {z, "bsh"}));
   p.EndClass();
   p.BeginClass("head", StagePosition::kLast);
@@ -64,7 +66,8 @@ Edited Apply(const std::string& toml) {
   Checkpointing strategy;
   Diagnostics said;
   Read(toml, &strategy, &said);
-  std::optional<Edited> edited = ApplyStrategies(Model(), {{"checkpointing", &strategy, {}}}, AccountingRules{}, "", Place{}, &said);
+  std::optional<Edited> edited = ApplyStrategies(Model(), {{"checkpointing", &strategy, {}}},
+                                                 AccountingRules{}, "", Place{}, &said);
   for (const Diagnostic& d : said.all()) ADD_FAILURE() << d.message;
   return edited ? *std::move(edited) : Edited();
 }
@@ -81,7 +84,8 @@ std::map<Residency, std::set<std::string>> Saved(const Edited& edited) {
 }
 using Names = std::set<std::string>;
 
-// A norm's gradient reads its input, a product's its operands, the gate's both of its inputs, a sum's nothing.
+// A norm's gradient reads its input, a product's its operands, the gate's both of its inputs, a
+// sum's nothing.
 const Names kInside = {"n", "gate", "up", "u"};
 
 TEST(Checkpointing, WhatIsKeptWithoutIt) {
@@ -95,13 +99,15 @@ TEST(Checkpointing, WhatIsKeptWithoutIt) {
   }
 }
 
-// Chen et al., arXiv 1604.06174, section 4: the input of each segment is kept, all else is computed again.
+// Chen et al., arXiv 1604.06174, section 4: the input of each segment is kept, all else is computed
+// again.
 TEST(Checkpointing, WhatIsKeptOfABlock) {
   for (const int segment : {1, 2, 3}) {
     auto saved = Saved(Apply("mode = \"full\"\nsegment = " + std::to_string(segment)));
     EXPECT_TRUE(saved[Residency::kKept].empty());
     EXPECT_EQ(saved[Residency::kBoundary], Names{"x"});
-    for (const std::string& name : kInside) EXPECT_EQ(saved[Residency::kReplayed].count(name), 1u) << name;
+    for (const std::string& name : kInside)
+      EXPECT_EQ(saved[Residency::kReplayed].count(name), 1u) << name;
   }
 }
 
@@ -110,7 +116,8 @@ TEST(Checkpointing, HowManyInputsAreKeptOfSixLayers) {
     const Edited edited = Apply("mode = \"full\"\nsegment = " + std::to_string(segment));
     const Derived derived = Derive(Unroll(edited.program), edited.mesh);
     int boundaries = 0;
-    for (const shardlab::Saved& saved : derived.saved) boundaries += saved.residency == Residency::kBoundary ? 1 : 0;
+    for (const shardlab::Saved& saved : derived.saved)
+      boundaries += saved.residency == Residency::kBoundary ? 1 : 0;
     EXPECT_EQ(boundaries, kept) << "segment " << segment;
   }
 }
@@ -119,7 +126,8 @@ TEST(Checkpointing, WhatIsReplayed) {
   const Edited edited = Apply("mode = \"full\"");
   std::multiset<std::string> replayed;
   for (const Step& step : edited.derived.steps) {
-    if (step.kind == StepKind::kCompute && step.phase == Phase::kReplay) replayed.insert(edited.program.op(step.op).name);
+    if (step.kind == StepKind::kCompute && step.phase == Phase::kReplay)
+      replayed.insert(edited.program.op(step.op).name);
   }
   // The whole block once, its last op too; the embedding and the head are no blocks.
   EXPECT_EQ(replayed, (std::multiset<std::string>{"n", "gate", "up", "u", "z", "out"}));

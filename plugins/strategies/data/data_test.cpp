@@ -23,12 +23,14 @@ Program Model() {
   p.Dimension('h', "hidden", 8);
   p.Dimension('f', "ffn", 24);
   p.BeginClass("embedding", StagePosition::kFirst);
-  p.Output(p.Lookup("embed", {p.Data("tokens", "bsf"), "bsf"}, {p.Parameter("table", "fh"), "fh"}, "bsh", TensorRole::kStream));
+  p.Output(p.Lookup("embed", {p.Data("tokens", "bsf"), "bsf"}, {p.Parameter("table", "fh"), "fh"},
+                    "bsh", TensorRole::kStream));
   p.EndClass();
   p.BeginClass("layer", StagePosition::kLayer, 4, /*block=*/true);
   const TensorId x = p.Input("x", "bsh");
   const TensorId up = p.Product("up", {x, "bsh"}, {p.Parameter("w_up", "hf"), "hf"}, "bsf");
-  p.Output(p.Product("down", {up, "bsf"}, {p.Parameter("w_down", "fh"), "fh"}, "bsh", TensorRole::kStream));
+  p.Output(p.Product("down", {up, "bsf"}, {p.Parameter("w_down", "fh"), "fh"}, "bsh",
+                     TensorRole::kStream));
   p.EndClass();
   absl::StatusOr<Program> program = p.Take();
   EXPECT_TRUE(program.ok()) << program.status();
@@ -48,7 +50,8 @@ Data Configured(const std::string& toml) {
 
 Edited Apply(const std::vector<StrategyUse>& uses) {
   Diagnostics said;
-  std::optional<Edited> edited = ApplyStrategies(Model(), uses, AccountingRules{}, "", Place{}, &said);
+  std::optional<Edited> edited =
+      ApplyStrategies(Model(), uses, AccountingRules{}, "", Place{}, &said);
   for (const Diagnostic& d : said.all()) ADD_FAILURE() << d.message;
   return edited ? *std::move(edited) : Edited();
 }
@@ -70,7 +73,8 @@ class Borrower final : public Strategy {
     spec.role = AxisRole::kExpert;
     spec.degree = 2;
     spec.borrow_from = {AxisRole::kData};
-    edit.Shard(edit.Axis(spec), "ffn", [](const TensorView& t) { return t.name() == "w_up" || t.name() == "up"; });
+    edit.Shard(edit.Axis(spec), "ffn",
+               [](const TensorView& t) { return t.name() == "w_up" || t.name() == "up"; });
   }
 };
 
@@ -85,7 +89,8 @@ TEST(Data, IsTheBatchCutAndNoWeight) {
   }
 }
 
-// Each replica has the gradient of its own sequences: one sum a step and weight, and nothing else travels.
+// Each replica has the gradient of its own sequences: one sum a step and weight, and nothing else
+// travels.
 TEST(Data, WhatTravels) {
   const Data data;
   const Edited edited = Apply({{"data", &data, {}}});
@@ -127,9 +132,10 @@ TEST(Data, DoesFillLeaveBorrowedRanksAlone) {
 }
 
 TEST(Data, WhatDoesTheReductionHideBehind) {
-  const std::vector<std::pair<std::string, HideBehind>> cases = {{"full", HideBehind::kLastBackward},
-                                                                 {"none", HideBehind::kNothing},
-                                                                 {"ignore", HideBehind::kIgnored}};
+  const std::vector<std::pair<std::string, HideBehind>> cases = {
+      {"full", HideBehind::kLastBackward},
+      {"none", HideBehind::kNothing},
+      {"ignore", HideBehind::kIgnored}};
   for (const auto& [word, behind] : cases) {
     const Data data = Configured("overlap = \"" + word + "\"");
     const Edited edited = Apply({{"data", &data, {}}});

@@ -30,7 +30,8 @@ Program Model() {
   p.Dimension('f', "ffn", 48);
   p.Dimension('v', "vocabulary", 36);
   p.BeginClass("embedding", StagePosition::kFirst);
-  p.Output(p.Lookup("embed", {p.Data("tokens", "bsv"), "bsv"}, {p.Parameter("w_embedding", "vh"), "vh"}, "bsh", TensorRole::kStream));
+  p.Output(p.Lookup("embed", {p.Data("tokens", "bsv"), "bsv"},
+                    {p.Parameter("w_embedding", "vh"), "vh"}, "bsh", TensorRole::kStream));
   p.EndClass();
   p.BeginClass("layer", StagePosition::kLayer, 4, /*block=*/true);
   const TensorId x = p.Input("x", "bsh");
@@ -39,13 +40,15 @@ Program Model() {
   const TensorId k = p.Product("k", {n1, "bsh"}, {p.Parameter("w_k", "hkd"), "hkd"}, "bskd");
   const TensorId v = p.Product("v", {n1, "bsh"}, {p.Parameter("w_v", "hkd"), "hkd"}, "bskd");
   const TensorId a = p.Attention("a", {q, "bskgd"}, {k, "btkd"}, {v, "btkd"}, "bskgd");
-  const TensorId y = p.Product("y", {a, "bskgd"}, {p.Parameter("w_o", "kgdh"), "kgdh"}, "bsh", TensorRole::kStream);
+  const TensorId y = p.Product("y", {a, "bskgd"}, {p.Parameter("w_o", "kgdh"), "kgdh"}, "bsh",
+                               TensorRole::kStream);
   const TensorId m = p.Add("m", {x, "bsh"}, {y, "bsh"});
   const TensorId n2 = p.Norm("n2", {m, "bsh"}, {p.Parameter("w_n2", "h"), "h"}, "h");
   const TensorId gate = p.Product("gate", {n2, "bsh"}, {p.Parameter("w_gate", "hf"), "hf"}, "bsf");
   const TensorId up = p.Product("up", {n2, "bsh"}, {p.Parameter("w_up", "hf"), "hf"}, "bsf");
   const TensorId u = p.GatedSilu("u", {gate, "bsf"}, {up, "bsf"});
-  const TensorId z = p.Product("z", {u, "bsf"}, {p.Parameter("w_down", "fh"), "fh"}, "bsh", TensorRole::kStream);
+  const TensorId z =
+      p.Product("z", {u, "bsf"}, {p.Parameter("w_down", "fh"), "fh"}, "bsh", TensorRole::kStream);
   p.Output(p.Add("out", {m, "bsh"}, {z, "bsh"}));
   p.EndClass();
   p.BeginClass("head", StagePosition::kLast);
@@ -67,12 +70,14 @@ Edited Apply(const std::string& toml, bool regather = true) {
   reader.Finish();
   AccountingRules rules;
   rules.facts["tensor.regather_input"] = regather;
-  std::optional<Edited> edited = ApplyStrategies(Model(), {{"tensor", &strategy, {}}}, rules, "", Place{}, &said);
+  std::optional<Edited> edited =
+      ApplyStrategies(Model(), {{"tensor", &strategy, {}}}, rules, "", Place{}, &said);
   for (const Diagnostic& d : said.all()) ADD_FAILURE() << d.message;
   return edited ? *std::move(edited) : Edited();
 }
 
-// The dimension along which each atom of the axis cuts a tensor, "" where it is whole: {"kv_heads", ""}.
+// The dimension along which each atom of the axis cuts a tensor, "" where it is whole: {"kv_heads",
+// ""}.
 using Cuts = std::vector<std::string>;
 Cuts CutsOf(const Edited& edited, const std::string& name) {
   for (const shardlab::Tensor& tensor : edited.program.tensors) {
@@ -80,7 +85,9 @@ Cuts CutsOf(const Edited& edited, const std::string& name) {
     Cuts cuts;
     for (const AtomId atom : edited.mesh.axis(edited.mesh.Find("tensor")).order) {
       const Layout layout = tensor.use.at(atom);
-      cuts.push_back(layout.cut() ? edited.program.dimension(layout.dim()).name : layout.whole() ? "" : "partial");
+      cuts.push_back(layout.cut()     ? edited.program.dimension(layout.dim()).name
+                     : layout.whole() ? ""
+                                      : "partial");
     }
     return cuts;
   }
@@ -88,15 +95,20 @@ Cuts CutsOf(const Edited& edited, const std::string& name) {
   return {};
 }
 
-// What travels for one layer over a group with this atom of the axis, as "phase collective" -> tensors.
-std::map<std::string, std::multiset<std::string>> Transfers(const Edited& edited, std::size_t atom = 0) {
+// What travels for one layer over a group with this atom of the axis, as "phase collective" ->
+// tensors.
+std::map<std::string, std::multiset<std::string>> Transfers(const Edited& edited,
+                                                            std::size_t atom = 0) {
   std::map<std::string, std::multiset<std::string>> found;
   const AtomMask bit = Bit(edited.mesh.axis(edited.mesh.Find("tensor")).order[atom]);
   for (const Step& step : edited.derived.steps) {
-    if (step.kind != StepKind::kMove || step.collective == Collective::kSlice || (step.group & bit) == 0) continue;
+    if (step.kind != StepKind::kMove || step.collective == Collective::kSlice ||
+        (step.group & bit) == 0)
+      continue;
     if (edited.program.layer_class(step.layer_class).name != "layer") continue;
     const std::string name = edited.program.tensor(step.source.tensor).name;
-    found[std::string(Name(step.phase)) + " " + Name(step.collective)].insert(step.source.gradient ? "d" + name : name);
+    found[std::string(Name(step.phase)) + " " + Name(step.collective)].insert(
+        step.source.gradient ? "d" + name : name);
   }
   return found;
 }
@@ -108,12 +120,18 @@ const Cuts kWhole = {"", ""};
 TEST(Tensor, WhichRowsAreCut) {
   for (const char* sp : {"false", "true"}) {
     const Edited edited = Apply(std::string("degree = 2\nsequence_parallel = ") + sp);
-    // Heads: one atom takes key/value heads, the other the queries of each; keys and values are whole on the second.
-    for (const char* name : {"w_q", "w_o", "q", "a"}) EXPECT_EQ(CutsOf(edited, name), (Cuts{"kv_heads", "group"})) << name;
-    for (const char* name : {"w_k", "w_v", "k", "v"}) EXPECT_EQ(CutsOf(edited, name), (Cuts{"kv_heads", ""})) << name;
-    for (const char* name : {"w_gate", "w_up", "w_down", "gate", "up", "u"}) EXPECT_EQ(CutsOf(edited, name), kBoth[0]) << name;
-    for (const char* name : {"w_embedding", "w_head", "logits"}) EXPECT_EQ(CutsOf(edited, name), kBoth[1]) << name;
-    for (const char* name : {"w_n1", "w_n2", "w_n3"}) EXPECT_EQ(CutsOf(edited, name), kWhole) << name;
+    // Heads: one atom takes key/value heads, the other the queries of each; keys and values are
+    // whole on the second.
+    for (const char* name : {"w_q", "w_o", "q", "a"})
+      EXPECT_EQ(CutsOf(edited, name), (Cuts{"kv_heads", "group"})) << name;
+    for (const char* name : {"w_k", "w_v", "k", "v"})
+      EXPECT_EQ(CutsOf(edited, name), (Cuts{"kv_heads", ""})) << name;
+    for (const char* name : {"w_gate", "w_up", "w_down", "gate", "up", "u"})
+      EXPECT_EQ(CutsOf(edited, name), kBoth[0]) << name;
+    for (const char* name : {"w_embedding", "w_head", "logits"})
+      EXPECT_EQ(CutsOf(edited, name), kBoth[1]) << name;
+    for (const char* name : {"w_n1", "w_n2", "w_n3"})
+      EXPECT_EQ(CutsOf(edited, name), kWhole) << name;
     // Everyone may have the batch: it is not moved.
     EXPECT_EQ(CutsOf(edited, "tokens"), kWhole);
   }
@@ -126,7 +144,8 @@ TEST(Tensor, WhatDoesSequenceParallelismCut) {
   }
 }
 
-// Figure 3 of arXiv 1909.08053: f and g are an all-reduce each, one of them in each direction, twice a layer.
+// Figure 3 of arXiv 1909.08053: f and g are an all-reduce each, one of them in each direction,
+// twice a layer.
 TEST(Tensor, WhatTravelsInALayer) {
   const auto found = Transfers(Apply("degree = 2"));
   EXPECT_EQ(found.at("forward all-reduce"), (Names{"y", "z"}));
@@ -134,8 +153,8 @@ TEST(Tensor, WhatTravelsInALayer) {
   EXPECT_EQ(found.size(), 2u);  // norms see all tokens: their gradients are whole
 }
 
-// Figures 5 and 6 of arXiv 2205.05198: gathers and reduce-scatters in place of all-reduces; section 4.2.2: what was
-// gathered is not kept, but gathered again for the weight gradient.
+// Figures 5 and 6 of arXiv 2205.05198: gathers and reduce-scatters in place of all-reduces;
+// section 4.2.2: what was gathered is not kept, but gathered again for the weight gradient.
 TEST(Tensor, WhatTravelsWithSequenceParallelism) {
   for (const bool regather : {true, false}) {
     auto found = Transfers(Apply("degree = 2\nsequence_parallel = true", regather));
@@ -150,7 +169,8 @@ TEST(Tensor, WhatTravelsWithSequenceParallelism) {
   }
 }
 
-// Ranks that share a key/value head hold the same keys and values and have the gradient of their own queries' use.
+// Ranks that share a key/value head hold the same keys and values and have the gradient of their
+// own queries' use.
 TEST(Tensor, WhatTravelsBeyondTheKeyValueHeads) {
   const Edited edited = Apply("degree = 6");
   const auto heads = Transfers(edited, 0), queries = Transfers(edited, 1);
@@ -170,7 +190,8 @@ TEST(Tensor, WhatMustTheDegreeDivide) {
     }
     return sizes;
   };
-  std::map<std::string, double> expected = {{"attention heads", 6}, {"units of the MLP", 48}, {"words of the vocabulary", 36}};
+  std::map<std::string, double> expected = {
+      {"attention heads", 6}, {"units of the MLP", 48}, {"words of the vocabulary", 36}};
   EXPECT_EQ(required("degree = 2"), expected);
   expected["tokens of a sequence"] = 16;
   EXPECT_EQ(required("degree = 2\nsequence_parallel = true"), expected);

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Holds the benchmarks to their limits.
+
+    bench/check_limits.py BUILD            runs, compares, prints a table; last line "N passed, M failed"
+    bench/check_limits.py BUILD --record   writes the instruction counts that later runs are compared with
+
+Times are CPU time, the least of five repetitions: machines are noisy, and noise only ever adds. Instruction counts
+are callgrind's; they repeat to within 0.1 % and show a regression that no clock would.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+COUNTS = os.path.join(HERE, "instructions", "counts.json")
+
+# name: (limit in seconds, why)
+TIMES = {
+    "evaluate_dense_70b_3d": (1e-6, "a plan of the 70B 3D kind, every op, saved tensor and transfer"),
+    "compose_70b_3d": (1e-3, "from the scenario's text to a composition"),
+    "play_1f1b_16x128": (15e-6, "16 ranks, 128 micro-batches, 4,096 events"),
+}
+PLAN_WALL = 0.050       # shardlab plan as a process, all plugins loaded
+MORE_INSTRUCTIONS = 1.02  # a count may grow by this factor before it counts as a regression
+
+
+def benchmarks(build):
+    out = subprocess.run([os.path.join(build, "bench", "shardlab_bench"), "--benchmark_format=json",
+                          "--benchmark_repetitions=5", "--benchmark_min_time=0.2"],
+                         check=True, capture_output=True, text=True).stdout
+    unit = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+    least = {}
+    for row in json.loads(out)["benchmarks"]:
+        if row.get("run_type") != "iteration":
+            continue
+        seconds = row["cpu_time"] * unit[row["time_unit"]]
+        least[row["run_name"]] = min(seconds, least.get(row["run_name"], seconds))
+    return least
+
+
+def plan_wall(build):
+    scenario = os.path.join(HERE, "..", "scenarios", "llama3.1-70b-32xh100.toml")
+    command = [os.path.join(build, "shardlab"), "plan", scenario, "--format", "json"]
+    least = None
+    for _ in range(15):
+        begin = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        seconds = time.perf_counter() - begin
+        least = seconds if least is None else min(least, seconds)
+    return least
+
+
+def instructions(build, what, n):
+    def run(repetitions):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out",
+                                   os.path.join(build, "bench", "shardlab_instructions"), what, str(repetitions)],
+                                  check=True, capture_output=True, text=True)
+        return int(re.search(r"Collected : (\d+)", done.stderr).group(1))
+    return (run(2 * n) - run(n)) / n
+
+
+def main():
+    if len(sys.argv) < 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    build, record = sys.argv[1], "--record" in sys.argv[2:]
+    counts = {what: instructions(build, what, n) for what, n in (("evaluate", 1000), ("compose", 50))}
+    if record:
+        with open(COUNTS, "w") as file:
+            json.dump({k: round(v) for k, v in counts.items()}, file, indent=1)
+            file.write("\n")
+        print(counts)
+        return 0
+
+    passed = failed = 0
+
+    def row(name, got, limit, text):
+        nonlocal passed, failed
+        good = got <= limit
+        passed, failed = passed + good, failed + (not good)
+        print(f"{'ok  ' if good else 'FAIL'} {name:28s} {text}")
+
+    least = benchmarks(build)
+    for name, (limit, why) in TIMES.items():
+        row(name, least[name], limit, f"{least[name] * 1e6:10.3f} us, at most {limit * 1e6:g} us: {why}")
+    wall = plan_wall(build)
+    row("shardlab plan", wall, PLAN_WALL, f"{wall * 1e3:10.3f} ms wall, at most {PLAN_WALL * 1e3:g} ms")
+    with open(COUNTS) as file:
+        recorded = json.load(file)
+    for what, count in counts.items():
+        row(f"instructions of {what}", count, MORE_INSTRUCTIONS * recorded[what],
+            f"{count:10.0f}, recorded {recorded[what]}")
+    print(f"{passed} passed, {failed} failed")
+    return 0 if failed == 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
