@@ -47,9 +47,26 @@ void FillSizes(const Composition& c, const Plan& plan, Workspace& w, bool all_bl
   }
 }
 
+inline void FillShape(const OpPrice& price, const Workspace& w, OpShape* shape) {
+  const double* const blocks = w.blocks.data();
+  shape->kind = price.kind;
+  shape->phase = price.phase;
+  shape->m = blocks[price.m];
+  shape->n = blocks[price.n];
+  shape->k = blocks[price.k];
+  shape->flops = price.flops * shape->m * shape->n * shape->k;
+  double bytes = 0;
+  for (std::uint8_t i = 0; i < price.bytes; ++i) bytes += blocks[price.block[i]];
+  shape->bytes = bytes;
+}
+
 void AddOps(const Composition& c, Workspace& w) {
+  const Hardware& hardware = *c.hardware;
+  OpShape shape;
+  shape.tokens = w.blocks[c.form.tokens];
   for (std::size_t i = 0; i < c.form.op_prices.size(); ++i) {
-    w.op_seconds[i] = c.hardware->OpTime(ShapeOf(c, c.form.op_prices[i], w)).value();
+    FillShape(c.form.op_prices[i], w, &shape);
+    w.op_seconds[i] = hardware.OpTime(shape).value();
   }
   for (const OpTerm& term : c.form.op_terms) {
     ClassCosts& cost = w.costs[term.layer_class];
@@ -343,7 +360,7 @@ double PlayPipeline(const Composition& c, const Plan& plan, const CompiledOrder*
     for (int r = 0; r < plan.pipeline; ++r) w.finish[Size(r)] = equal;
     return equal;
   }
-  PlayOrder(*order, w.stage_cost, hop, absl::MakeSpan(w.ends));
+  PlayToEnd(*order, w.stage_cost, hop, absl::MakeSpan(w.ends));
   double makespan = 0;
   for (int r = 0; r < plan.pipeline; ++r) {
     w.finish[Size(r)] = w.ends[Size(order->last[Size(r)])];
@@ -379,13 +396,7 @@ void Workspace::Reserve(const Plan& plan, const CompiledOrder* order) {
 
 OpShape ShapeOf(const Composition& c, const OpPrice& price, const Workspace& w) noexcept {
   OpShape shape;
-  shape.kind = price.kind;
-  shape.phase = price.phase;
-  shape.m = w.blocks[price.m];
-  shape.n = w.blocks[price.n];
-  shape.k = w.blocks[price.k];
-  shape.flops = price.flops * shape.m * shape.n * shape.k;
-  for (std::uint8_t i = 0; i < price.bytes; ++i) shape.bytes += w.blocks[price.block[i]];
+  FillShape(price, w, &shape);
   shape.tokens = w.blocks[c.form.tokens];
   return shape;
 }
@@ -428,8 +439,7 @@ void ComputeCosts(const Composition& c, const Plan& plan, int pipeline_rank, Wor
 Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder* order, Workspace& w,
                     bool hops) noexcept {
   w.spans.Set(plan);
-  bool uniform = true;
-  for (const AtomMask mask : c.form.masks) uniform &= w.spans.Uniform(mask);
+  const bool uniform = w.spans.Uniform();
   ComputeCosts(c, plan, 0, w);
   const auto costs_of = [&](int rank) {
     if (!uniform) ComputeCosts(c, plan, rank, w);

@@ -29,6 +29,7 @@ class OrderCompiler {
     if (absl::Status status = Check(); !status.ok()) return status;
     if (absl::Status status = Sort(); !status.ok()) return status;
     CountInFlight();
+    FindPeriod();
     return std::move(out_);
   }
 
@@ -146,6 +147,50 @@ class OrderCompiler {
     }
   }
 
+  // An event as seen from itself: alike events wait for events equally far back.
+  bool Alike(std::size_t i, std::size_t j) const {
+    const CompiledOrder::Event &a = out_.events[i], &b = out_.events[j];
+    return a.rank == b.rank && a.cost == b.cost && a.hop == b.hop && i - a.before == j - b.before && i - a.waits == j - b.waits;
+  }
+
+  void FindPeriod() {
+    const std::size_t n = out_.events.size();
+    // A period has work of every rank; far longer ones than the ranks' own cycle do not occur in practice.
+    const std::size_t most = std::min<std::size_t>(n / 3, 16 * Size(out_.shape.ranks * out_.shape.chunks));
+    std::size_t gain = 0;
+    for (std::size_t length = Size(2 * out_.shape.ranks); length <= most; ++length) {
+      std::size_t begin = 0;
+      for (std::size_t i = 0; i + length <= n; ++i) {
+        if (i + length < n && Alike(i, i + length)) continue;
+        const std::size_t end = i + length;
+        if (end - begin > std::max(gain, 3 * length)) {
+          gain = end - begin;
+          out_.period = {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end), static_cast<std::uint32_t>(length), 0};
+        }
+        begin = i + 1;
+      }
+      // The first length that repeats through most of the order is the shortest; its multiples are no better.
+      if (2 * gain > n) break;
+    }
+    CompiledOrder::Period& p = out_.period;
+    std::size_t reach = 1;
+    for (std::size_t i = p.begin; i < p.end; ++i) {
+      reach = std::max({reach, i - out_.events[i].before, i - out_.events[i].waits});
+    }
+    // What follows the stretch may look back into it, and the last events must not be skipped over.
+    for (std::size_t i = p.end; i < n; ++i) {
+      for (const std::size_t back : {Size(out_.events[i].before), Size(out_.events[i].waits)}) {
+        if (back < p.end) reach = std::max(reach, p.end - back);
+      }
+    }
+    for (const std::int32_t last : out_.last) {
+      if (Size(last) < p.end) reach = std::max(reach, p.end - Size(last));
+    }
+    // Whole periods are skipped, so the window must hold wherever the skip ends.
+    p.reach = static_cast<std::uint32_t>(reach + p.length);
+    if (p.begin + p.reach + 2 * p.length > p.end) p = {};
+  }
+
   const Schedule& schedule_;
   CompiledOrder out_;
   ScheduleOrder order_;
@@ -159,15 +204,55 @@ absl::StatusOr<CompiledOrder> CompileOrder(const Schedule& schedule, const Sched
   return OrderCompiler(schedule, shape).Run();
 }
 
-void PlayOrder(const CompiledOrder& order, absl::Span<const double> costs, double hop, absl::Span<double> ends) {
+namespace {
+
+// Plays events [from, to).
+inline void PlayRange(const CompiledOrder& order, std::size_t from, std::size_t to, const double* cost, double hop,
+                      double* end) {
   const double lag[2] = {0, hop};
+  for (std::size_t i = from; i < to; ++i) {
+    const CompiledOrder::Event& e = order.events[i];
+    end[i] = std::max(end[e.before], end[e.waits] + lag[e.hop]) + cost[e.cost];
+  }
+}
+
+}  // namespace
+
+void PlayOrder(const CompiledOrder& order, absl::Span<const double> costs, double hop, absl::Span<double> ends) {
+  for (const std::int32_t first : order.first) ends[static_cast<std::size_t>(first)] = 0;
+  PlayRange(order, 0, order.events.size(), costs.data(), hop, ends.data());
+}
+
+void PlayToEnd(const CompiledOrder& order, absl::Span<const double> costs, double hop, absl::Span<double> ends) {
   for (const std::int32_t first : order.first) ends[static_cast<std::size_t>(first)] = 0;
   double* const end = ends.data();
-  const double* const cost = costs.data();
-  std::size_t i = 0;
-  for (const CompiledOrder::Event& e : order.events) {
-    end[i++] = std::max(end[e.before], end[e.waits] + lag[e.hop]) + cost[e.cost];
+  const CompiledOrder::Period& period = order.period;
+  std::size_t at = 0;
+  if (period.length > 0) {
+    const std::size_t length = period.length, reach = period.reach;
+    // The window of `reach` events before `at` and the one a period earlier must lie in the periodic stretch.
+    at = period.begin + reach + length;
+    PlayRange(order, 0, std::min<std::size_t>(at, period.end), costs.data(), hop, end);
+    for (; at + length <= period.end; at += length) {
+      const double shift = end[at - 1] - end[at - 1 - length];
+      const double allowed = 1e-14 * end[at - 1];
+      bool repeats = true;
+      for (std::size_t i = at - reach; i < at && repeats; ++i) {
+        const double off = end[i] - end[i - length] - shift;
+        repeats = off <= allowed && -off <= allowed;
+      }
+      if (repeats) {
+        const std::size_t skipped = (period.end - at) / length;
+        const std::size_t to = at + skipped * length;
+        for (std::size_t i = 1; i <= reach; ++i) end[to - i] = end[at - i] + static_cast<double>(skipped) * shift;
+        at = to;
+        break;
+      }
+      PlayRange(order, at, at + length, costs.data(), hop, end);
+    }
+    at = std::min<std::size_t>(at, period.end);
   }
+  PlayRange(order, at, order.events.size(), costs.data(), hop, end);
 }
 
 }  // namespace shardlab

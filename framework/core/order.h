@@ -24,8 +24,14 @@ struct CompiledOrder {
     std::uint16_t rank = 0;
     std::uint16_t hop = 0;     // 1: the awaited event is on another rank
   };
+  // The longest stretch of events that repeat: event i + length is event i one period later, for begin <= i and
+  // i + length < end. Nothing in it waits further back than `reach`. length 0: there is none.
+  struct Period {
+    std::uint32_t begin = 0, end = 0, length = 0, reach = 0;
+  };
   ScheduleShape shape;
   std::vector<Event> events;             // topological
+  Period period;
   std::vector<std::int32_t> last;        // [rank] its last event
   std::vector<std::int32_t> first;       // [rank]
   std::vector<std::int32_t> in_flight;   // [rank x chunks + chunk] chunks in flight where the rank holds most
@@ -38,5 +44,10 @@ absl::StatusOr<CompiledOrder> CompileOrder(const Schedule& schedule, const Sched
 // costs[stage x 4 + kind] in seconds; `ends` has room for one time per event. A message arrives `hop` seconds
 // after its sender's end; the sender goes on at once.
 void PlayOrder(const CompiledOrder& order, absl::Span<const double> costs, double hop, absl::Span<double> ends);
+
+// The same for the last event of each rank, and the first, alone: once the state has repeated with every event later
+// by the same time, the rest of the period is skipped. Playing is nonexpansive (a max-plus linear map), so what the
+// repeat is off by, at most 1e-14 of the time so far, grows at most in proportion to the periods skipped.
+void PlayToEnd(const CompiledOrder& order, absl::Span<const double> costs, double hop, absl::Span<double> ends);
 
 }  // namespace shardlab

@@ -26,6 +26,7 @@ void SpanTable::Set(const Plan& plan) {
     stride *= size;
   }
   world_ = stride;
+  uniform_ = Aligned(static_cast<AtomMask>((1u << kMaxAtoms) - 1));
 }
 
 // Every atom of the mask fills whole domains or whole parts of one: then all groups lie alike.
@@ -45,7 +46,7 @@ bool SpanTable::Aligned(AtomMask mask) const {
 }
 
 Span SpanTable::Of(AtomMask mask, int pipeline_rank) const {
-  if (!Aligned(mask)) return Enumerate(mask, pipeline_rank);
+  if (!uniform_ && !Aligned(mask)) return Enumerate(mask, pipeline_rank);
   Span span;
   span.size = 1;
   for (unsigned rest = mask; rest != 0; rest &= rest - 1) span.size *= size_[static_cast<std::size_t>(std::countr_zero(rest))];

@@ -24,7 +24,7 @@ class SpanTable {
 
   void Set(const Plan& plan);
   // True when every pipeline rank has the same spans, so that rank 0 stands for all.
-  bool Uniform(AtomMask mask) const { return Aligned(mask); }
+  bool Uniform() const { return uniform_; }
   Span Of(AtomMask mask, int pipeline_rank) const;
   // A message between neighbouring pipeline ranks; the outermost tier that any of them crosses.
   Span PipelineHop() const;
@@ -39,6 +39,7 @@ class SpanTable {
   std::vector<int> domain_;  // devices of each tier's domain
   std::array<int, kMaxAtoms> size_{}, stride_{};
   int pipeline_ = 1, pipeline_stride_ = 1, world_ = 1;
+  bool uniform_ = true;
 };
 
 }  // namespace shardlab

@@ -47,6 +47,8 @@ const std::vector<std::pair<std::string, std::string>>& Scenarios() {
   return *all;
 }
 
+std::vector<std::string> SplitAt(const std::string& text, char at) { return absl::StrSplit(text, at); }
+
 // A folder with the scenarios, and the current directory there.
 class Contract : public ::testing::Test {
  protected:
@@ -157,7 +159,9 @@ void CheckUnits(const Json& json, const std::string& path) {
   };
   for (const auto& [key, value] : json.items()) {
     const std::string at = absl::StrCat(path, ".", key);
-    if (ends(key, "_bytes") || key == "bytes" || key == "bytes_per_call") EXPECT_TRUE(value.is_number_integer()) << at << " is " << value;
+    if (ends(key, "_bytes") || key == "bytes" || key == "bytes_per_call") {
+      EXPECT_TRUE(value.is_number_integer()) << at << " is " << value;
+    }
     if (ends(key, "_seconds") || ends(key, "_per_second") || ends(key, "_per_device")) {
       EXPECT_TRUE(value.is_number_float()) << at << " is " << value;
     }
@@ -349,7 +353,7 @@ TEST_F(Contract, CsvIsOneRowOfAllScalarsOfTheDocument) {
   EXPECT_EQ(std::set<std::string>(header.begin(), header.end()).size(), header.size());
   for (std::size_t i = 0; i < header.size(); ++i) {
     const Json* at = &document;
-    for (const std::string part : absl::StrSplit(header[i], '.')) at = &at->at(part);
+    for (const std::string& part : SplitAt(header[i], '.')) at = &at->at(part);
     EXPECT_EQ(at->is_string() ? at->get<std::string>() : at->dump(), row[i]) << header[i];
   }
   for (const char* key : {"scenario", "plan.tensor", "memory.peak_bytes", "time.step_seconds", "throughput.mfu"}) {
@@ -383,8 +387,10 @@ TEST_F(Contract, TextHasTheVerdictFirstAndNoColourByItself) {
     Terminal small;
     small.width = width;
     EXPECT_EQ(RunShardlab({"plan", "textbook-full.toml"}, narrow, ignored, small), 0);
-    for (const std::string line : absl::StrSplit(narrow.str(), '\n')) {
-      if (width >= 80) EXPECT_LE(line.size(), static_cast<std::size_t>(width)) << line;
+    for (const std::string& line : SplitAt(narrow.str(), '\n')) {
+      if (width >= 80) {
+        EXPECT_LE(line.size(), static_cast<std::size_t>(width)) << line;
+      }
     }
   }
 }
@@ -499,7 +505,8 @@ TEST_F(Contract, PluginsListAndShow) {
     const ProgramRun run = RunProgram({"plugins", "show", name, "--format", "json"});
     EXPECT_EQ(run.status, 0) << run.err;
     bool found = false;
-    for (const Json& plugin : Json::parse(run.out)["plugins"]) {
+    const Json document = Json::parse(run.out);
+    for (const Json& plugin : document["plugins"]) {
       EXPECT_EQ(plugin["name"], name);
       found |= plugin["kind"] == "strategy";
     }
@@ -558,7 +565,7 @@ TEST_F(Contract, HelpAndVersionAtEveryLevel) {
       EXPECT_THAT(run.out, StartsWith(absl::StrCat("usage: shardlab ", command)));
       EXPECT_THAT(run.out, HasSubstr("--format"));
       EXPECT_THAT(run.out, HasSubstr("--plugins"));
-      for (const std::string line : absl::StrSplit(run.out, '\n')) EXPECT_LE(line.size(), 100u) << line;
+      for (const std::string& line : SplitAt(run.out, '\n')) EXPECT_LE(line.size(), 100u) << line;
     }
     // Asked for after good arguments too.
     EXPECT_EQ(RunProgram({command, "--help", "more"}).status, 0);

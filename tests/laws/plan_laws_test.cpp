@@ -111,7 +111,9 @@ TEST(PlanLaws, TheDrawnPlansAreOfEveryKind) {
   for (const std::string& name : BuiltPlugins().Names("strategy")) {
     bool has_neutral = false;
     for (const ParameterDoc& doc : DocsOf("strategy", name)) has_neutral |= !NeutralValue(doc.name).empty();
-    if (has_neutral) EXPECT_GE(seen["strategy." + name], 10) << name << " hardly ever does anything";
+    if (has_neutral) {
+      EXPECT_GE(seen["strategy." + name], 10) << name << " hardly ever does anything";
+    }
   }
 }
 
@@ -219,7 +221,9 @@ TEST(PlanLaws, ThePartsOfTheTimeAreTheStep) {
     EXPECT_GE(t["bubble_fraction"], 0);
     EXPECT_LT(t["bubble_fraction"], 1);
     EXPECT_LE(t["own_bubble_seconds"].get<double>(), e.time.bubble + 1e-9 * e.step);
-    if (plan.plan().pipeline == 1) EXPECT_EQ(t["bubble_seconds"], 0);
+    if (plan.plan().pipeline == 1) {
+      EXPECT_EQ(t["bubble_seconds"], 0);
+    }
   });
 }
 
@@ -319,13 +323,17 @@ TEST(PlanLaws, ExposedTrafficIsTheSumOfItsEntries) {
       EXPECT_FALSE(t.tier.empty()) << t.tensor;
       EXPECT_FALSE(t.algorithm.empty()) << t.tensor;
       EXPECT_NEAR(t.bytes, t.count * t.bytes_per_call, 1e-9 * t.bytes);
-      if (t.declared) EXPECT_FALSE(t.why.empty()) << t.tensor;
+      if (t.declared) {
+        EXPECT_FALSE(t.why.empty()) << t.tensor;
+      }
     }
     for (std::size_t r = 0; r < kAxisRoles; ++r) {
       const auto role = static_cast<AxisRole>(r);
       const bool pipeline = role == AxisRole::kPipeline;
       EXPECT_NEAR(exposed[r], e.time.exposed[r] + (pipeline ? x.exposed_pipeline : 0), 1e-9 * e.step) << Name(role);
-      if (!pipeline) EXPECT_NEAR(total[r], e.time.exposed[r] + e.time.hidden[r], 1e-9 * e.step) << Name(role);
+      if (!pipeline) {
+        EXPECT_NEAR(total[r], e.time.exposed[r] + e.time.hidden[r], 1e-9 * e.step) << Name(role);
+      }
     }
   });
 }

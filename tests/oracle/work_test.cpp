@@ -122,6 +122,7 @@ const std::vector<Choices> kExperts = {
 // --------------------------------------------------------------------------------
 
 TEST(WorkTest, NoChoiceOfWorkGivesWrongNumbers) {
+  if (kSanitized) GTEST_SKIP() << "takes minutes, and the worlds' tests run the same code";
   Tally tally;
   int impossible = 0;
   for (const bool experts : {false, true}) {

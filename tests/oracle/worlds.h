@@ -17,6 +17,20 @@
 
 namespace shardlab::oracle {
 
+// Under sanitizers everything takes twenty times as long, and every twentieth world shows their
+// faults.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 using Choices = std::vector<Choice>;
 
 // A program with its numbers, computed once without any strategy.
@@ -40,7 +54,7 @@ std::optional<Edited> ApplyThenUnroll(const Program& rolled, const Choices& choi
 std::vector<std::vector<int>> Meshes(const Edited& edited, int ranks);
 
 struct Tally {
-  int compositions = 0, worlds = 0, failures = 0;
+  int compositions = 0, worlds = 0, failures = 0, skipped = 0;
   std::size_t numbers = 0;
   double worst = 0;
 };
