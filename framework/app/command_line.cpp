@@ -14,7 +14,7 @@ namespace po = boost::program_options;
 
 CommandLine::CommandLine(std::string usage, std::string about, Streams streams, std::vector<std::string> formats)
     : usage_(std::move(usage)), about_(std::move(about)), formats_(std::move(formats)), streams_(streams), options_("options") {
-  options_.add_options()("help,h", "this text")("format", po::value<std::string>(&format_)->default_value("text"),
+  options_.add_options()("help,h", "this text")("version", "which shardlab this is")("format", po::value<std::string>(&format_)->default_value("text"),
                                                 absl::StrCat(Enumerate(formats_, "or")).c_str())(
       "plugins", po::value<std::vector<std::string>>(&plugin_directories_)->composing(),
       "a directory to look for plugins in, before all others; repeatable");
@@ -31,11 +31,20 @@ bool CommandLine::Parse(const std::vector<std::string>& args, std::size_t least,
     po::store(po::command_line_parser(args).options(all).positional(positional).style(style).run(), values_);
     po::notify(values_);
   } catch (const po::error& e) {
+    // The format was not read; a program that asked for JSON gets it all the same.
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      if (args[i] == "--format=json" || (args[i] == "json" && i > 0 && args[i - 1] == "--format")) format_ = "json";
+    }
     status_ = Fail(e.what(), absl::StrCat("see shardlab ", usage_.substr(0, usage_.find(' ')), " --help"));
     return false;
   }
   if (values_.count("help") != 0) {
     streams_.out << "usage: shardlab " << usage_ << "\n\n" << about_ << "\n\n" << options_;
+    status_ = kDone;
+    return false;
+  }
+  if (values_.count("version") != 0) {
+    streams_.out << "shardlab " << SHARDLAB_VERSION << "\n";
     status_ = kDone;
     return false;
   }
@@ -58,13 +67,26 @@ std::vector<std::string> CommandLine::directories() const {
 
 PluginRegistry CommandLine::LoadPlugins() { return PluginRegistry::Load(directories(), plugin_diagnostics_); }
 
-void CommandLine::Tell(const Diagnostics& diagnostics, const Sources& sources) {
+bool CommandLine::PluginsAreUsable() {
+  if (!plugin_diagnostics_.HasErrors()) return true;
+  Tell({}, {});
+  return false;
+}
+
+void CommandLine::TellOnError(const Diagnostics& diagnostics, const Sources& sources) {
   Diagnostics all = diagnostics;
   all.Append(plugin_diagnostics_);
   all.Sort();
   Sources with = sources;
   LoadSources(all, &with);
   streams_.err << RenderDiagnostics(all, with, streams_.terminal.color_err);
+}
+
+void CommandLine::Tell(const Diagnostics& diagnostics, const Sources& sources) {
+  TellOnError(diagnostics, sources);
+  Diagnostics all = diagnostics;
+  all.Append(plugin_diagnostics_);
+  all.Sort();
   if (json() && all.HasErrors()) streams_.out << DiagnosticsToJson(all).dump(2) << "\n";
 }
 

@@ -44,7 +44,11 @@ class CommandLine {
   // Plugins of --plugins, the environment and the program's own place; their diagnostics are kept for Tell.
   PluginRegistry LoadPlugins();
   std::vector<std::string> directories() const;
-  // Prints on standard error what there is to say; with JSON and errors also the document on standard output.
+  // False when two plugins contradict each other; that is told, and the command ends with kWrongInput.
+  bool PluginsAreUsable();
+  // Prints on standard error what there is to say, of plugins too.
+  void TellOnError(const Diagnostics& diagnostics, const Sources& sources);
+  // The same; with JSON and errors also the document on standard output.
   void Tell(const Diagnostics& diagnostics, const Sources& sources);
   // A mistake on the command line itself.
   int Fail(const std::string& message, const std::string& hint = "");

@@ -61,6 +61,7 @@ int PlanCommand(const std::vector<std::string>& args, Streams streams) {
   if (!line.Parse(args, 1, 1)) return line.status();
 
   const PluginRegistry registry = line.LoadPlugins();
+  if (!line.PluginsAreUsable()) return kWrongInput;
   Planned p = ReadAndPlan(registry, line.positional()[0], sets);
   if (p.planned.composed.composition == nullptr) {
     line.Tell(p.diagnostics, p.sources);
@@ -81,8 +82,7 @@ int PlanCommand(const std::vector<std::string>& args, Streams streams) {
   // The document is out; what is left to say goes to standard error alone.
   Diagnostics all = p.diagnostics;
   all.Append(misses);
-  all.Sort();
-  streams.err << RenderDiagnostics(all, p.sources, streams.terminal.color_err);
+  line.TellOnError(all, p.sources);
   if (!misses.empty()) return kExpectationMissed;
   if (line.values().count("require-fit") != 0 && !p.planned.explanation.evaluation.fits) return kNoFit;
   return kDone;
@@ -90,8 +90,8 @@ int PlanCommand(const std::vector<std::string>& args, Streams streams) {
 
 int ExplainCommand(const std::vector<std::string>& args, Streams streams) {
   CommandLine line("explain FILE [ACCOUNT] [--set KEY=VALUE]...",
-                   absl::StrCat("Where a number comes from: signed rows with formula, values and source.\nAccounts: ",
-                                Enumerate(ExplainableAccounts()), "; all without one."),
+                   absl::StrCat("Where a number comes from: signed rows with formula, values and source. Without ACCOUNT all of\n",
+                                "them; accounts: ", Wrapped(Enumerate(ExplainableAccounts()), 4, 90)),
                    streams);
   std::vector<std::string> sets;
   line.options().add_options()("set", po::value(&sets)->composing(), "a key of the file with another value; repeatable");
@@ -105,6 +105,7 @@ int ExplainCommand(const std::vector<std::string>& args, Streams streams) {
                      absl::StrCat(near.empty() ? "" : absl::StrCat("did you mean \"", near, "\"? "), "accounts: ", Enumerate(known)));
   }
   const PluginRegistry registry = line.LoadPlugins();
+  if (!line.PluginsAreUsable()) return kWrongInput;
   const Planned p = ReadAndPlan(registry, line.positional()[0], sets);
   if (p.planned.composed.composition == nullptr) {
     line.Tell(p.diagnostics, p.sources);
@@ -115,7 +116,7 @@ int ExplainCommand(const std::vector<std::string>& args, Streams streams) {
   } else {
     streams.out << ExplainText(p.planned, account, line.style());
   }
-  streams.err << RenderDiagnostics(p.diagnostics, p.sources, streams.terminal.color_err);
+  line.TellOnError(p.diagnostics, p.sources);
   return kDone;
 }
 

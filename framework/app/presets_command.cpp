@@ -43,6 +43,7 @@ int Presets(const char* command, const char* about, const char* kind, const std:
   CommandLine line(command, about, streams);
   if (!line.Parse(args, 0, 0)) return line.status();
   const PluginRegistry registry = line.LoadPlugins();
+  if (!line.PluginsAreUsable()) return kWrongInput;
   Diagnostics diagnostics;
   const Json list = PresetsOf(registry, kind, &diagnostics);
   if (line.json()) {

@@ -127,4 +127,20 @@ std::string WithThousands(long long value) {
   return out;
 }
 
+std::string Wrapped(const std::string& text, std::size_t indent, std::size_t width) {
+  std::string out, line;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (!line.empty() && indent + line.size() + 1 + word.size() > width) {
+      out += (out.empty() ? "" : std::string(indent, ' ')) + line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+    at = end + 1;
+  }
+  return out + (out.empty() ? "" : std::string(indent, ' ')) + line + "\n";
+}
+
 }  // namespace shardlab

@@ -38,4 +38,7 @@ SHARDLAB_EXPORT std::string Significant(double value, int digits);
 // 1234567 -> "1,234,567"
 SHARDLAB_EXPORT std::string WithThousands(long long value);
 
+// Lines of at most `width` columns; all but the first begin with `indent` blanks, which the first is taken to have.
+SHARDLAB_EXPORT std::string Wrapped(const std::string& text, std::size_t indent, std::size_t width);
+
 }  // namespace shardlab

@@ -124,6 +124,7 @@ class Deriver {
     step.kind = StepKind::kCompute;
     step.op = id;
     out_.steps.push_back(step);
+    fetched_.insert({op.output, false, op.made});  // whoever needs it as it was made has it
     Move({op.output, false, op.made}, T(op.output).use, Base(op.layer_class, phase), /*add=*/false);
   }
 

@@ -39,9 +39,11 @@ class Applier {
     if (diagnostics_.HasErrors()) return std::nullopt;
     out_.derived = Derive(out_.program, out_.mesh);
     Realise();
+    RefuseImpossible();
     DeclareTransfers();
     Hide();
     Requirements();
+    if (diagnostics_.HasErrors()) return std::nullopt;
     return std::move(out_);
   }
 
@@ -245,6 +247,41 @@ class Applier {
       }
       out_.derived.steps = std::move(steps);
     });
+  }
+
+  // A hop is possible when its group holds all that its members need afterwards: of the atoms that cut a dimension (or
+  // the flattened tensor) before or after, those that move must nest inside those that stay.
+  bool Possible(const Step& step) const {
+    std::vector<Layout> layouts;
+    for (std::size_t a = 0; a < kMaxAtoms; ++a) {
+      for (const Layout layout : {step.source.at.at(a), step.target.at.at(a)}) {
+        if (layout.cut() || layout.flat()) layouts.push_back(layout);
+      }
+    }
+    for (const Layout layout : layouts) {
+      const DimensionKind kind = layout.flat() ? DimensionKind::kFixed : out_.program.dimension(layout.dim()).kind;
+      bool moving = false;
+      for (const AtomId atom : out_.mesh.Nesting(kind != DimensionKind::kFixed)) {
+        const bool before = step.source.at.at(atom) == layout, after = step.target.at.at(atom) == layout;
+        if (before != after) moving = true;
+        if (moving && before && after) return false;
+      }
+    }
+    return true;
+  }
+
+  void RefuseImpossible() {
+    for (const Step& step : out_.derived.steps) {
+      if (step.kind != StepKind::kMove || Possible(step)) continue;
+      const std::string author = step.author >= 0 ? NameOf(step.author) : out_.program.facts.name;
+      diagnostics_.Error("strategy.impossible", step.author >= 0 ? PlaceOf(step.author) : Place{},
+                         absl::StrCat("\"", author, "\" needs a transfer that its group cannot make: ",
+                                      out_.program.Describe(out_.program.tensor(step.source.tensor), step.source.at, out_.mesh),
+                                      " to ", out_.program.Describe(out_.program.tensor(step.source.tensor), step.target.at, out_.mesh),
+                                      " (an outer cut would move over an inner one that stays)"),
+                         "move the inner cut as well, or cut in another order");
+      return;  // the same reason for each further one
+    }
   }
 
   void DeclareTransfers() {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "api/model.h"
 #include "base/text.h"
 #include "core/edits.h"
@@ -172,7 +173,7 @@ class Composer {
     if (!made.ok()) {
       // The message lists what there is, unless it has a better guess; then the list is worth a line.
       const std::string message(made.status().message());
-      const bool guessed = message.find("did you mean") != std::string::npos;
+      const bool guessed = message.find("(there are") == std::string::npos && message.find("(there is") == std::string::npos;
       diagnostics_.Error("plugin.unknown", name_place, message,
                          guessed ? absl::StrCat("plugins of kind ", kind, ": ", Enumerate(registry_.Names(kind))) : "");
       return std::nullopt;
@@ -240,7 +241,10 @@ class Composer {
     if (!loaded) return std::nullopt;
     loaded->reader->Finish();
     Init(*loaded, kind, place);
-    Resolve(*loaded, out_.resolved[path]);
+    // "hardware.network" is a table within a table.
+    nlohmann::ordered_json* into = &out_.resolved;
+    for (const absl::string_view part : absl::StrSplit(path, '.')) into = &(*into)[std::string(part)];
+    Resolve(*loaded, *into);
     return loaded;
   }
 

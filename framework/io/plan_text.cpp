@@ -37,23 +37,6 @@ std::string Padded(std::string text, std::size_t width) {
   return text;
 }
 
-// Words that do not fit go on a line of their own under the first.
-std::string Wrapped(const std::string& text, std::size_t indent, std::size_t width) {
-  std::string out, line;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    const std::string word = text.substr(at, end - at);
-    if (!line.empty() && indent + line.size() + 1 + word.size() > width) {
-      out += (out.empty() ? "" : std::string(indent, ' ')) + line + "\n";
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + word;
-    at = end + 1;
-  }
-  return out + (out.empty() ? "" : std::string(indent, ' ')) + line + "\n";
-}
-
 class Report {
  public:
   Report(const PlannedScenario& planned, const Json& doc, const TextStyle& style)
@@ -244,16 +227,20 @@ class Report {
       it->second.declared |= t.declared;
     }
     absl::StrAppend(&out_, style_.Bold("traffic"), "   of one device of pipeline rank ", x_.transfer_rank, ", per step\n");
-    absl::StrAppend(&out_, std::string(kIndent, ' '),
-                    style_.Dim(absl::StrFormat("%-10s %-16s %5s %-11s %9s %11s %11s %11s", "axis", "collective", "ranks", "link",
-                                               "calls", "sent", "takes", "exposed")), "\n");
+    // A narrow terminal goes without the sum of what each takes: what is exposed is what counts.
+    const bool wide = Width() >= 94;
+    const auto columns = [&](const std::string& axis, const std::string& collective, const std::string& ranks, const std::string& link,
+                             const std::string& calls, const std::string& sent, const std::string& takes, const std::string& exposed) {
+      std::string row = absl::StrFormat("  %-10s %-15s %5s %-10s %9s %10s", axis, collective, ranks, link, calls, sent);
+      if (wide) absl::StrAppend(&row, absl::StrFormat(" %11s", takes));
+      return absl::StrCat(row, absl::StrFormat(" %11s", exposed));
+    };
+    absl::StrAppend(&out_, style_.Dim(columns("axis", "collective", "ranks", "link", "calls", "sent", "takes", "exposed")), "\n");
     bool declared = false;
     for (const auto& [key, line] : lines) {
       declared |= line.declared;
-      absl::StrAppend(&out_, std::string(kIndent, ' '),
-                      absl::StrFormat("%-10s %-16s %5d %-11s %9s %11s %11s %11s", key[0], key[1], line.group, key[2],
-                                      WithThousands(std::llround(line.calls)), FormatBytes(line.bytes), FormatSeconds(line.seconds),
-                                      FormatSeconds(line.exposed)), "\n");
+      absl::StrAppend(&out_, columns(key[0], key[1], absl::StrCat(line.group), key[2], WithThousands(std::llround(line.calls)),
+                                     FormatBytes(line.bytes), FormatSeconds(line.seconds), FormatSeconds(line.exposed)), "\n");
     }
     if (declared) absl::StrAppend(&out_, std::string(kIndent, ' '), style_.Dim("* stated by a strategy, not derived from layouts"), "\n");
     out_ += "\n";

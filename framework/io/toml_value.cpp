@@ -283,6 +283,12 @@ void ReportSyntax(const toml::parse_error& error, std::string_view text, const s
       return at;
     }();
     const bool at_end = byte >= text.size();
+    // The library may count on past the end of the line.
+    if (at_end) {
+      int length = 0;
+      for (std::size_t at = 0; at < line.size(); at += DecodeUtf8(line, at).bytes) ++length;
+      diagnostic.place.column = std::min(diagnostic.place.column, length + 1);
+    }
     if (in_string && problem.find("control characters") != std::string::npos && !at_end &&
         (text[byte] == '\n' || text[byte] == '\r')) {
       problem = "the string is not closed on its line";

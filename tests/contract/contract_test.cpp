@@ -234,7 +234,7 @@ TEST_F(Contract, ResolvedWrittenBackIsTheSameScenario) {
     // Places differ, and a default that is written out may be told to be of no use.
     before.erase("diagnostics");
     other.erase("diagnostics");
-    EXPECT_EQ(before.dump(), other.dump()) << again << Json::diff(before, other).dump(1).substr(0, 2000);
+    EXPECT_TRUE(before.dump() == other.dump()) << again << Json::diff(before, other).dump(1).substr(0, 2000);
   }
 }
 
@@ -441,7 +441,7 @@ TEST_F(Contract, SetTakesTheFilesOwnKeysAndToml) {
   // What is set is what the file would have said.
   WriteFile("written.toml", std::string(kModelAndMachine) + "[strategy.tensor]\ndegree = 4\n");
   Json set = Plan("good.toml", {"--set", "strategy.tensor.degree=4", "--set", "name=written"}), written = Plan("written.toml");
-  EXPECT_EQ(set.dump(), written.dump());
+  EXPECT_TRUE(set == written) << Json::diff(set, written).dump(1).substr(0, 2000);
 }
 
 // --- explain --------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@
 #include "laws/made.h"
 #include "laws/plans.h"
 #include "laws/random.h"
+#include "laws/slow_player.h"
 
 namespace shardlab {
 namespace {
@@ -67,6 +68,18 @@ std::multiset<std::string> Told(const LawPlan& plan) {
   std::multiset<std::string> told;
   for (const Diagnostic& d : plan.diagnostics.all()) told.insert(absl::StrCat(Name(d.severity), d.code, d.message, d.hint));
   return told;
+}
+
+// Equal but for the last bits of seconds: an axis of one rank may change which equal terms are added first.
+bool Alike(const Json& a, const Json& b) {
+  if (a.is_number_float() && b.is_number_float()) {
+    return std::abs(a.get<double>() - b.get<double>()) <= 1e-12 * std::abs(a.get<double>()) + 1e-18;
+  }
+  if (!a.is_structured() || a.type() != b.type() || a.size() != b.size()) return a == b;
+  for (auto i = a.begin(), j = b.begin(); i != a.end(); ++i, ++j) {
+    if ((a.is_object() && i.key() != j.key()) || !Alike(*i, *j)) return false;
+  }
+  return true;
 }
 
 // The first difference, for a message that a person can read.
@@ -149,7 +162,7 @@ TEST(PlanLaws, AStrategyThatDoesNothingChangesNothing) {
         std::set<std::string> facts = FactsOf(plan);
         facts.merge(FactsOf(*other));
         const Json before = Essence(plan, facts), after = Essence(*other, facts);
-        EXPECT_EQ(before.dump(), after.dump()) << header << " with " << doc.name << " = " << neutral << "\n"
+        EXPECT_TRUE(Alike(before, after)) << header << " with " << doc.name << " = " << neutral << "\n"
                                                << Difference(before, after);
         ++checked[header];
       }
@@ -171,7 +184,7 @@ TEST(PlanLaws, WithOnePipelineRankTheScheduleIsNotAsked) {
       const std::optional<LawPlan> other = PlanOf(with);
       ASSERT_TRUE(other.has_value()) << name;
       const Json before = Essence(plan, {"schedule"}), after = Essence(*other, {"schedule"});
-      EXPECT_EQ(before.dump(), after.dump()) << name << "\n" << Difference(before, after);
+      EXPECT_TRUE(before.dump() == after.dump()) << name << "\n" << Difference(before, after);
       EXPECT_EQ(other->document["memory"]["ranks"][0]["in_flight_micro_batches"], 1);
       ++checked;
     }
@@ -193,7 +206,7 @@ TEST(PlanLaws, TheOrderOfTheFileChangesNothing) {
       const std::optional<LawPlan> other = PlanOf(shuffled);
       ASSERT_TRUE(other.has_value()) << shuffled.Text();
       const Json before = Essence(plan, {}), after = Essence(*other, {});
-      EXPECT_EQ(before.dump(), after.dump()) << shuffled.Text() << "\n" << Difference(before, after);
+      EXPECT_TRUE(before.dump() == after.dump()) << shuffled.Text() << "\n" << Difference(before, after);
       EXPECT_EQ(nlohmann::json(plan.document["resolved"]), nlohmann::json(other->document["resolved"]));
       EXPECT_EQ(Told(plan), Told(*other));
     }
@@ -331,7 +344,8 @@ TEST(PlanLaws, ExposedTrafficIsTheSumOfItsEntries) {
       const auto role = static_cast<AxisRole>(r);
       const bool pipeline = role == AxisRole::kPipeline;
       EXPECT_NEAR(exposed[r], e.time.exposed[r] + (pipeline ? x.exposed_pipeline : 0), 1e-9 * e.step) << Name(role);
-      if (!pipeline) {
+      // The classroom takes the gathers of the stage that has most of them for those of every rank.
+      if (!pipeline && !(plan.composition().rules.prefetch_hides_in_slot && plan.plan().pipeline > 1)) {
         EXPECT_NEAR(total[r], e.time.exposed[r] + e.time.hidden[r], 1e-9 * e.step) << Name(role);
       }
     }
@@ -357,8 +371,31 @@ TEST(PlanLaws, EvaluateAllocatesNothingAndRepeatsItself) {
     EXPECT_EQ(allocations, 0);
     EXPECT_EQ(Bits(first), Bits(second)) << "a workspace remembers nothing";
     EXPECT_EQ(Bits(first), Bits(plan.planned.explanation.evaluation));
-    EXPECT_GE(between.step, first.step) << "twice the sequences in as many micro-batches";
+    EXPECT_GE(between.step * (1 + 1e-12), first.step) << "twice the sequences in as many micro-batches";
   });
+}
+
+// The pipeline's seconds, by a player that knows nothing of compiled orders and closed forms.
+TEST(PlanLaws, ASlowPlayerGivesThePipelinesSeconds) {
+  int checked = 0;
+  ForEachPlan([&](const LawPlan& plan) {
+    const Composition& c = plan.composition();
+    const Plan& p = plan.plan();
+    if (p.pipeline == 1) return;
+    Workspace workspace(c);
+    workspace.Reserve(p, plan.order());
+    const Evaluation e = Evaluate(c, p, plan.order(), workspace);
+    const double hop = c.exposed_transfers ? HopSeconds(c, workspace) : 0;
+    const ScheduleShape shape{p.pipeline, p.chunks, p.micro_batches};
+    const Played played = PlaySlowly(*c.schedule, shape, c.schedule->Order(shape), workspace.stage_cost, hop);
+    ASSERT_TRUE(played.done);
+    EXPECT_NEAR(e.pipeline, played.makespan, 1e-9 * played.makespan);
+    for (int r = 0; r < p.pipeline; ++r) {
+      EXPECT_DOUBLE_EQ(workspace.memory[static_cast<std::size_t>(r)].in_flight * p.chunks, played.in_flight[static_cast<std::size_t>(r)]);
+    }
+    ++checked;
+  });
+  EXPECT_GE(checked, 50);
 }
 
 // That the counter sees what a plugin does.

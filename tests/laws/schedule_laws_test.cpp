@@ -173,11 +173,12 @@ TEST(ScheduleLaws, NoShorterThanTheBusiestRankAndMonotone) {
       SCOPED_TRACE(Text(shape));
       const auto compiled = CompileOrder(*schedule, shape);
       ASSERT_TRUE(compiled.ok());
+      const ScheduleOrder order = schedule->Order(shape);
       std::vector<double> costs = RandomCosts(random, shape, false), ends;
       const double before = Makespan(*compiled, costs, 0.1, &ends);
       for (int r = 0; r < shape.ranks; ++r) {
         double busy = 0;
-        for (const Work& w : schedule->Order(shape)[Size(r)]) {
+        for (const Work& w : order[Size(r)]) {
           busy += costs[Size(schedule->StageOf(shape, r, w.chunk)) * 4 + static_cast<std::size_t>(w.kind)];
         }
         EXPECT_GE(before * (1 + 1e-12), busy);

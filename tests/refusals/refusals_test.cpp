@@ -231,7 +231,7 @@ TEST(Refusals, InputThatIsNoScenarioAtAll) {
   using namespace std::string_literals;
   const std::vector<Made> all = {
       {"empty", "", "empty.toml: error: is empty\n"},
-      {"blank", " \n\t\n\n  \n", "blank.toml: error: is empty\n"},
+      {"blank", " \n\t\n\n  \n", "blank.toml: error: holds no keys (only blank lines and comments)\n"},
       {"mark_only", "\xEF\xBB\xBF", "mark_only.toml: error: is empty\n"},
       {"latin1", "name = \"Gr\xF6\xDF"s + "e\"\n",
        "latin1.toml:1:11: error: not UTF-8 text (byte 0xF6 here)\n    name = \"Gr\uFFFD\uFFFDe\"\n              ^\n"
