@@ -15,7 +15,9 @@
 
 namespace shardlab::bench {
 
-inline std::string SampleFile() { return std::string(SHARDLAB_SOURCE_DIR) + "/scenarios/llama3.1-70b-32xh100.toml"; }
+inline std::string SampleFile() {
+  return std::string(SHARDLAB_SOURCE_DIR) + "/scenarios/llama3.1-70b-32xh100.toml";
+}
 
 inline const PluginRegistry& Registry() {
   static const PluginRegistry registry = [] {
@@ -30,7 +32,8 @@ inline Scenario SampleScenario(const std::vector<std::string>& sets) {
   return ReadScenario(SampleFile(), sets, diagnostics);
 }
 
-// The sample plan (TP8 PP2 DP2, ZeRO-1) with these keys changed; ends the program when it is illegal.
+// The sample plan (TP8 PP2 DP2, ZeRO-1) with these keys changed; ends the program when it is
+// illegal.
 inline PlannedScenario Planned(const std::vector<std::string>& sets) {
   Diagnostics diagnostics;
   PlannedScenario planned = PlanScenario(Registry(), SampleScenario(sets), &diagnostics);

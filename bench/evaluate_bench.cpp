@@ -19,14 +19,17 @@ void EvaluateSample(benchmark::State& state, const std::vector<std::string>& set
 }
 
 // Every op, saved tensor and transfer of the sample 3D plan.
-void evaluate_dense_70b_3d(benchmark::State& state) { EvaluateSample(state, {"accounting=operator"}); }
+void evaluate_dense_70b_3d(benchmark::State& state) {
+  EvaluateSample(state, {"accounting=operator"});
+}
 BENCHMARK(evaluate_dense_70b_3d);
 
 // The same plan by the classroom's rows.
 void evaluate_textbook_70b_3d(benchmark::State& state) { EvaluateSample(state, {}); }
 BENCHMARK(evaluate_textbook_70b_3d);
 
-// Plugins made, parameters read, rows written, edits applied, transfers derived, rows compiled, plan checked.
+// Plugins made, parameters read, rows written, edits applied, transfers derived, rows compiled,
+// plan checked.
 void compose_70b_3d(benchmark::State& state) {
   const Scenario scenario = SampleScenario({"accounting=operator"});
   const PluginRegistry& registry = Registry();
@@ -39,7 +42,8 @@ BENCHMARK(compose_70b_3d);
 
 void play_1f1b_16x128(benchmark::State& state) {
   const PlannedScenario planned = Planned({"accounting=operator"});
-  const absl::StatusOr<CompiledOrder> order = CompileOrder(*planned.composed.composition->schedule, {16, 1, 128});
+  const absl::StatusOr<CompiledOrder> order =
+      CompileOrder(*planned.composed.composition->schedule, {16, 1, 128});
   std::vector<double> costs(16 * 4), ends(order->events.size());
   for (std::size_t i = 0; i < costs.size(); ++i) costs[i] = 1 + 0.01 * static_cast<double>(i % 7);
   for (auto _ : state) {

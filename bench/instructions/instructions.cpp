@@ -1,5 +1,5 @@
-// What one evaluation and one composition cost in instructions: run under callgrind with N and 2N repetitions, the
-// difference over N is exact, start-up and plugin loading cancel.
+// What one evaluation and one composition cost in instructions: run under callgrind with N and 2N
+// repetitions, the difference over N is exact, start-up and plugin loading cancel.
 //
 //   valgrind --tool=callgrind bench/shardlab_instructions evaluate 1000
 
@@ -29,7 +29,8 @@ int main(int argc, char** argv) {
       sum += Evaluate(c, c.plan, order, workspace).step;
     } else {
       Diagnostics diagnostics;
-      sum += ComposeScenario(bench::Registry(), scenario, &diagnostics).composition->plan.micro_batches;
+      sum += ComposeScenario(bench::Registry(), scenario, &diagnostics)
+                 .composition->plan.micro_batches;
     }
   }
   std::cout << sum << "\n";

@@ -1,8 +1,8 @@
 #pragma once
 // A machine: how much memory, which tiers, and how long one op takes on one device.
 //
-// Contract: const and thread-safe, no allocation in OpTime; OpTime is never negative and grows with flops and
-// bytes; more bandwidth never makes it larger.
+// Contract: const and thread-safe, no allocation in OpTime; OpTime is never negative and grows with
+// flops and bytes; more bandwidth never makes it larger.
 
 #include <vector>
 

@@ -1,12 +1,13 @@
 #pragma once
-// A model: from parameters (dimensions, a preset) to a Program of uncut rows. It knows no mesh and no machine.
+// A model: from parameters (dimensions, a preset) to a Program of uncut rows. It knows no mesh and
+// no machine.
 //
 //   class Llama final : public Model {
 //     absl::Status Describe(ProgramBuilder& program, const ModelRequest& request) const override;
 //   };
 //
-// Contract: the same object gives the same rows each time; the sum of the parameter tensors' elements over
-// all layers is facts.parameters, to the element.
+// Contract: the same object gives the same rows each time; the sum of the parameter tensors'
+// elements over all layers is facts.parameters, to the element.
 
 #include "absl/status/status.h"
 #include "api/plugin.h"

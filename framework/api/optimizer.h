@@ -1,6 +1,6 @@
 #pragma once
-// An optimizer: which state tensors a parameter has, and what a step reads and writes. Strategies that shard
-// "state" shard whatever an optimizer adds, without knowing it.
+// An optimizer: which state tensors a parameter has, and what a step reads and writes. Strategies
+// that shard "state" shard whatever an optimizer adds, without knowing it.
 
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace shardlab {
 
 struct OptimizerState {
-  std::string name;          // "first moment"
+  std::string name;  // "first moment"
   Dtype dtype = Dtype::kFp32;
   double per_parameter = 1;  // elements
 };

@@ -1,7 +1,7 @@
 #pragma once
-// One visitor serves everything that is done with a plugin's parameters: reading them from a scenario with
-// diagnostics, filling in defaults, documenting them, listing what a search may try. A plugin writes Visit
-// once; the value in the struct before reading is the default.
+// One visitor serves everything that is done with a plugin's parameters: reading them from a
+// scenario with diagnostics, filling in defaults, documenting them, listing what a search may try.
+// A plugin writes Visit once; the value in the struct before reading is the default.
 //
 //   void Visit(ParameterVisitor& v) override {
 //     v.Integer({"degree", "ranks that share each layer", 1, 65536}, &degree_);
@@ -18,7 +18,8 @@
 
 namespace shardlab {
 
-// The dimension of a quantity that is written with its unit: "80 GB", "450 GB/s", "989 TFLOP/s", "5 us".
+// The dimension of a quantity that is written with its unit: "80 GB", "450 GB/s", "989 TFLOP/s", "5
+// us".
 enum class Unit { kNone, kBytes, kSeconds, kBytesPerSecond, kFlopsPerSecond, kFlops };
 
 struct Parameter {
@@ -27,8 +28,10 @@ struct Parameter {
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
   std::vector<std::string> choices = {};  // texts only: the legal values; empty = any
-  std::string automatic = {};             // what the value in the struct stands for when the key is absent: "what is left"
-  bool assumption = false;  // says how something is counted, not how the job is run: never varied by a search
+  std::string automatic =
+      {};  // what the value in the struct stands for when the key is absent: "what is left"
+  bool assumption =
+      false;  // says how something is counted, not how the job is run: never varied by a search
 };
 
 class SHARDLAB_EXPORT ParameterVisitor {
@@ -38,7 +41,8 @@ class SHARDLAB_EXPORT ParameterVisitor {
   virtual void Integer(const Parameter& parameter, int* value) = 0;
   virtual void Number(const Parameter& parameter, double* value) = 0;
   virtual void Text(const Parameter& parameter, std::string* value) = 0;
-  virtual void Amount(const Parameter& parameter, Unit unit, double* value) = 0;  // in bytes, seconds, ...
+  virtual void Amount(const Parameter& parameter, Unit unit,
+                      double* value) = 0;  // in bytes, seconds, ...
   virtual void Integers(const Parameter& parameter, std::vector<int>* value) = 0;
   // A word or a number: shard = "all" | 8. The word reads as 0.
   virtual void IntegerOr(const Parameter& parameter, const std::string& word, int* value) = 0;

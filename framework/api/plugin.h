@@ -1,8 +1,8 @@
 #pragma once
-// The border between the host and a plugin's shared library. A library exports one C function that returns a
-// plain struct; the host reads version, size and build tag from it before any C++ of the plugin runs, and then
-// lets it register what it offers. Kinds are open strings: a host that does not know a kind skips it politely,
-// and a new kind needs no new border.
+// The border between the host and a plugin's shared library. A library exports one C function that
+// returns a plain struct; the host reads version, size and build tag from it before any C++ of the
+// plugin runs, and then lets it register what it offers. Kinds are open strings: a host that does
+// not know a kind skips it politely, and a new kind needs no new border.
 //
 //   class Tensor final : public Strategy { ... };
 //   SHARDLAB_PLUGIN(tensor, Tensor, "splits every matrix over neighbouring ranks")
@@ -24,18 +24,21 @@ namespace shardlab {
 
 class Registrar;
 
-// Everything that a plugin object is told once, after its parameters are read and before it is used.
+// Everything that a plugin object is told once, after its parameters are read and before it is
+// used.
 struct InitContext {
   const AccountingRules* rules = nullptr;
   const Precision* precision = nullptr;
   std::string directory;  // of the plugin's own files (presets)
-  // Reads a TOML file of the plugin's own; mistakes go to the diagnostics, and the result is then empty.
+  // Reads a TOML file of the plugin's own; mistakes go to the diagnostics, and the result is then
+  // empty.
   std::function<Value(const std::string& file)> read_toml;
   // Where the user wrote this parameter, or where the plugin's table is when it is not written.
   std::function<Place(const std::string& parameter)> place_of;
   // True when the user wrote the parameter.
   std::function<bool(const std::string& parameter)> is_given;
-  std::function<std::vector<std::string>(const std::string& subdirectory)> list_files;  // names without directory
+  std::function<std::vector<std::string>(const std::string& subdirectory)>
+      list_files;  // names without directory
   Diagnostics* diagnostics = nullptr;
 
   bool Fact(const std::string& name, bool otherwise) const {
@@ -44,8 +47,8 @@ struct InitContext {
   }
 };
 
-// The base of every interface. Objects are made by their factory with the defaults, visited to read the
-// scenario, initialised once, and const from then on.
+// The base of every interface. Objects are made by their factory with the defaults, visited to read
+// the scenario, initialised once, and const from then on.
 class SHARDLAB_EXPORT Plugin {
  public:
   virtual ~Plugin();
@@ -58,9 +61,10 @@ using PluginFactory = std::unique_ptr<Plugin> (*)();
 class SHARDLAB_EXPORT Registrar {
  public:
   virtual ~Registrar();
-  // `interface_version` is that of the kind's own interface class, checked by the host for the kinds it knows.
-  virtual void Add(const char* kind, int interface_version, const char* name, const char* description,
-                   PluginFactory factory) = 0;
+  // `interface_version` is that of the kind's own interface class, checked by the host for the
+  // kinds it knows.
+  virtual void Add(const char* kind, int interface_version, const char* name,
+                   const char* description, PluginFactory factory) = 0;
 };
 
 inline constexpr std::uint32_t kPluginApiVersion = 1;
@@ -99,24 +103,26 @@ struct ShardlabPluginEntry {
 
 // What must agree for C++ objects to cross: standard library ABI, debug mode, sanitizer (it changes
 // containers), Abseil's inline namespace. g++ and clang++ agree on all of them.
-#define SHARDLAB_BUILD_TAG                                                                  \
-  "libstdc++-" SHARDLAB_STRINGIZE(_GLIBCXX_USE_CXX11_ABI) "/" SHARDLAB_TAG_DEBUG            \
-  "/" SHARDLAB_TAG_SANITIZER "/absl-" SHARDLAB_STRINGIZE(ABSL_OPTION_INLINE_NAMESPACE_NAME)
+#define SHARDLAB_BUILD_TAG                                                      \
+  "libstdc++-" SHARDLAB_STRINGIZE(                                              \
+      _GLIBCXX_USE_CXX11_ABI) "/" SHARDLAB_TAG_DEBUG "/" SHARDLAB_TAG_SANITIZER \
+                              "/absl-" SHARDLAB_STRINGIZE(ABSL_OPTION_INLINE_NAMESPACE_NAME)
 
 #define SHARDLAB_ENTRY_SYMBOL "shardlab_plugin_entry"
 
 // For a library with one plugin; several are registered by writing the two functions by hand.
-#define SHARDLAB_PLUGIN(plugin_name, Class, description)                                            \
-  namespace {                                                                                       \
-  std::unique_ptr<shardlab::Plugin> ShardlabMake() { return std::make_unique<Class>(); }            \
-  void ShardlabRegister(shardlab::Registrar* registrar) {                                           \
-    registrar->Add(Class::kKind, Class::kInterfaceVersion, plugin_name, description, &ShardlabMake); \
-  }                                                                                                 \
-  }                                                                                                 \
-  extern "C" __attribute__((visibility("default"))) const ShardlabPluginEntry*                       \
-  shardlab_plugin_entry() {                                                                         \
-    static constexpr ShardlabPluginEntry entry = {                                                   \
-        shardlab::kPluginApiVersion, sizeof(ShardlabPluginEntry), SHARDLAB_BUILD_TAG, plugin_name,   \
-        &ShardlabRegister};                                                                         \
-    return &entry;                                                                                   \
+#define SHARDLAB_PLUGIN(plugin_name, Class, description)                                           \
+  namespace {                                                                                      \
+  std::unique_ptr<shardlab::Plugin> ShardlabMake() { return std::make_unique<Class>(); }           \
+  void ShardlabRegister(shardlab::Registrar* registrar) {                                          \
+    registrar->Add(Class::kKind, Class::kInterfaceVersion, plugin_name, description,               \
+                   &ShardlabMake);                                                                 \
+  }                                                                                                \
+  }                                                                                                \
+  extern "C" __attribute__((visibility("default"))) const ShardlabPluginEntry*                     \
+  shardlab_plugin_entry() {                                                                        \
+    static constexpr ShardlabPluginEntry entry = {shardlab::kPluginApiVersion,                     \
+                                                  sizeof(ShardlabPluginEntry), SHARDLAB_BUILD_TAG, \
+                                                  plugin_name, &ShardlabRegister};                 \
+    return &entry;                                                                                 \
   }

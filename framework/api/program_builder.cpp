@@ -24,7 +24,9 @@ void ProgramBuilder::Sequence(char letter, double size) {
   program_.dimensions.push_back({"sequence", letter, size, DimensionKind::kSequence});
 }
 
-void ProgramBuilder::Alias(char letter, char dimension) { aliases_.emplace_back(letter, dimension); }
+void ProgramBuilder::Alias(char letter, char dimension) {
+  aliases_.emplace_back(letter, dimension);
+}
 
 DimensionId ProgramBuilder::DimOf(char letter) {
   for (const auto& [alias, dimension] : aliases_) {
@@ -59,7 +61,8 @@ void ProgramBuilder::EndClass() {
   in_class_ = false;
 }
 
-TensorId ProgramBuilder::NewTensor(std::string name, std::string_view dims, TensorRole role, DtypeSlot dtype) {
+TensorId ProgramBuilder::NewTensor(std::string name, std::string_view dims, TensorRole role,
+                                   DtypeSlot dtype) {
   if (!in_class_) Fail(absl::StrCat("tensor \"", name, "\" stands outside a class"));
   Tensor tensor;
   tensor.name = std::move(name);
@@ -82,7 +85,8 @@ void ProgramBuilder::Output(TensorId stream) {
 }
 
 TensorId ProgramBuilder::Parameter(std::string name, std::string_view dims, double scale) {
-  const TensorId id = NewTensor(std::move(name), dims, TensorRole::kParameter, DtypeSlot::kParameters);
+  const TensorId id =
+      NewTensor(std::move(name), dims, TensorRole::kParameter, DtypeSlot::kParameters);
   program_.tensor(id).scale = scale;
   return id;
 }
@@ -105,8 +109,8 @@ Operand ProgramBuilder::MakeOperand(Op& op, const Arg& arg) {
   const Tensor& tensor = program_.tensor(arg.tensor);
   operand.has_gradient = tensor.role != TensorRole::kData;
   if (tensor.dims.size() != arg.labels.size()) {
-    Fail(absl::StrCat("op \"", op.name, "\" labels \"", tensor.name, "\" with \"", arg.labels, "\", but it has ",
-                      tensor.dims.size(), " dimensions"));
+    Fail(absl::StrCat("op \"", op.name, "\" labels \"", tensor.name, "\" with \"", arg.labels,
+                      "\", but it has ", tensor.dims.size(), " dimensions"));
     return operand;
   }
   for (std::size_t i = 0; i < arg.labels.size(); ++i) {
@@ -139,11 +143,14 @@ Op NewOp(std::string name, OpKind kind) {
 }
 
 // Every operand's gradient reads the same things.
-void ReadsForAll(Op& op, const std::vector<int>& reads) { op.reads.assign(op.inputs.size(), reads); }
+void ReadsForAll(Op& op, const std::vector<int>& reads) {
+  op.reads.assign(op.inputs.size(), reads);
+}
 
 }  // namespace
 
-TensorId ProgramBuilder::Product(std::string name, Arg a, Arg b, std::string_view out, TensorRole role) {
+TensorId ProgramBuilder::Product(std::string name, Arg a, Arg b, std::string_view out,
+                                 TensorRole role) {
   Op op = NewOp(std::move(name), OpKind::kProduct);
   op.inputs = {MakeOperand(op, a), MakeOperand(op, b)};
   op.flops = 2;  // a multiplication and an addition
@@ -152,7 +159,8 @@ TensorId ProgramBuilder::Product(std::string name, Arg a, Arg b, std::string_vie
   return id;
 }
 
-TensorId ProgramBuilder::Lookup(std::string name, Arg one_hot, Arg table, std::string_view out, TensorRole role) {
+TensorId ProgramBuilder::Lookup(std::string name, Arg one_hot, Arg table, std::string_view out,
+                                TensorRole role) {
   Op op = NewOp(std::move(name), OpKind::kLookup);
   op.inputs = {MakeOperand(op, one_hot), MakeOperand(op, table)};
   const TensorId id = Finish(std::move(op), out, role, DtypeSlot::kCompute);
@@ -167,14 +175,16 @@ TensorId ProgramBuilder::Attention(std::string name, Arg q, Arg k, Arg v, std::s
   op.flops = 2;
   const TensorId id = Finish(std::move(op), out, TensorRole::kActivation, DtypeSlot::kCompute);
   Op& row = program_.ops.back();
-  // Keys and the head's width are contracted inside the soft-max: no rank can do a part of them alone.
+  // Keys and the head's width are contracted inside the soft-max: no rank can do a part of them
+  // alone.
   for (std::size_t f = 0; f < row.factors.size(); ++f) {
     const auto index = static_cast<std::uint8_t>(f);
     const auto in = [index](const std::vector<std::uint8_t>& list) {
       return std::find(list.begin(), list.end(), index) != list.end();
     };
-    if (!in(row.output_factors) || (in(row.inputs[0].factors) && in(row.inputs[1].factors) &&
-                                    row.factors[f].dim == row.factors[row.output_factors.back()].dim)) {
+    if (!in(row.output_factors) ||
+        (in(row.inputs[0].factors) && in(row.inputs[1].factors) &&
+         row.factors[f].dim == row.factors[row.output_factors.back()].dim)) {
       row.whole.push_back(index);
     }
   }
@@ -226,7 +236,8 @@ TensorId ProgramBuilder::LogLoss(std::string name, Arg sum, Arg max, Arg picked)
   Op op = NewOp(std::move(name), OpKind::kLogLoss);
   op.inputs = {MakeOperand(op, sum), MakeOperand(op, max), MakeOperand(op, picked)};
   op.inputs[1].has_gradient = false;
-  const TensorId id = Finish(std::move(op), sum.labels, TensorRole::kStatistic, DtypeSlot::kStatistics);
+  const TensorId id =
+      Finish(std::move(op), sum.labels, TensorRole::kStatistic, DtypeSlot::kStatistics);
   program_.ops.back().reads = {{0}, {}, {}};
   return id;
 }
@@ -236,12 +247,14 @@ TensorId ProgramBuilder::TopK(std::string name, Arg a, std::string_view over, in
   op.inputs = {MakeOperand(op, a)};
   op.top_k = k;
   for (const char letter : over) op.whole.push_back(FactorOf(op, letter));
-  const TensorId id = Finish(std::move(op), a.labels, program_.tensor(a.tensor).role, DtypeSlot::kCompute);
+  const TensorId id =
+      Finish(std::move(op), a.labels, program_.tensor(a.tensor).role, DtypeSlot::kCompute);
   program_.ops.back().reads = {{kReadsOutput}};
   return id;
 }
 
-TensorId ProgramBuilder::Dispatch(std::string name, Arg tokens, Arg routes, std::string_view out, double density) {
+TensorId ProgramBuilder::Dispatch(std::string name, Arg tokens, Arg routes, std::string_view out,
+                                  double density) {
   Op op = NewOp(std::move(name), OpKind::kDispatch);
   op.inputs = {MakeOperand(op, tokens), MakeOperand(op, routes)};
   op.inputs[1].has_gradient = false;
@@ -252,7 +265,8 @@ TensorId ProgramBuilder::Dispatch(std::string name, Arg tokens, Arg routes, std:
   return id;
 }
 
-TensorId ProgramBuilder::Lump(std::string name, Arg x, Arg weight, std::string_view out, TensorRole role) {
+TensorId ProgramBuilder::Lump(std::string name, Arg x, Arg weight, std::string_view out,
+                              TensorRole role) {
   Op op = NewOp(std::move(name), OpKind::kLump);
   op.inputs = {MakeOperand(op, x), MakeOperand(op, weight)};
   const TensorId id = Finish(std::move(op), out, role, DtypeSlot::kCompute);
@@ -267,8 +281,8 @@ void ProgramBuilder::Work(std::string name, std::string_view dims, double flops)
   program_.tensor(id).scale = 0;
 }
 
-TensorId ProgramBuilder::Stash(std::string name, std::string_view dims, TensorRole role, DtypeSlot dtype,
-                               double scale) {
+TensorId ProgramBuilder::Stash(std::string name, std::string_view dims, TensorRole role,
+                               DtypeSlot dtype, double scale) {
   const TensorId id = NewTensor(std::move(name), dims, role, dtype);
   program_.tensor(id).scale = scale;
   if (program_.ops.empty()) {
@@ -281,7 +295,9 @@ TensorId ProgramBuilder::Stash(std::string name, std::string_view dims, TensorRo
 
 void ProgramBuilder::Scale(TensorId tensor, double scale) { program_.tensor(tensor).scale = scale; }
 
-void ProgramBuilder::SetDtype(TensorId tensor, DtypeSlot dtype) { program_.tensor(tensor).dtype = dtype; }
+void ProgramBuilder::SetDtype(TensorId tensor, DtypeSlot dtype) {
+  program_.tensor(tensor).dtype = dtype;
+}
 
 absl::StatusOr<Program> ProgramBuilder::Take() {
   if (in_class_) Fail("the last class is not closed");

@@ -1,5 +1,6 @@
 #pragma once
-// How a Model writes its rows: dimensions with one-letter names, tensors, and ops in einsum notation.
+// How a Model writes its rows: dimensions with one-letter names, tensors, and ops in einsum
+// notation.
 //
 //   ProgramBuilder p;
 //   p.Dimension('h', "hidden", 8192);  p.Batch('b');  p.Sequence('s', 4096);
@@ -9,8 +10,9 @@
 //   TensorId u = p.Product("up", {x, "bsh"}, {w, "hf"}, "bsf");
 //   p.Output(y);  p.EndClass();
 //
-// A letter stands for its dimension; Alias('t', 's') gives a second factor of the same dimension (keys of
-// attention). Letters and ranks are checked when the program is taken: a model's mistake is a Status.
+// A letter stands for its dimension; Alias('t', 's') gives a second factor of the same dimension
+// (keys of attention). Letters and ranks are checked when the program is taken: a model's mistake
+// is a Status.
 
 #include <string>
 #include <string_view>
@@ -30,8 +32,8 @@ struct Arg {
 class SHARDLAB_EXPORT ProgramBuilder final {
  public:
   void Dimension(char letter, std::string name, double size);
-  void Batch(char letter);                        // "batch"
-  void Sequence(char letter, double size);        // "sequence"
+  void Batch(char letter);                  // "batch"
+  void Sequence(char letter, double size);  // "sequence"
   void Alias(char letter, char dimension);
 
   void BeginClass(std::string name, StagePosition position, int repeat = 1, bool block = false);
@@ -43,7 +45,8 @@ class SHARDLAB_EXPORT ProgramBuilder final {
   TensorId Data(std::string name, std::string_view dims);  // an input of the batch: tokens, targets
 
   // The ops; each returns its output. `role` is that of the output.
-  TensorId Product(std::string name, Arg a, Arg b, std::string_view out, TensorRole role = TensorRole::kActivation);
+  TensorId Product(std::string name, Arg a, Arg b, std::string_view out,
+                   TensorRole role = TensorRole::kActivation);
   TensorId Lookup(std::string name, Arg one_hot, Arg table, std::string_view out, TensorRole role);
   TensorId Attention(std::string name, Arg q, Arg k, Arg v, std::string_view out);
   TensorId Norm(std::string name, Arg x, Arg weight, std::string_view over);
@@ -55,12 +58,14 @@ class SHARDLAB_EXPORT ProgramBuilder final {
   TensorId TopK(std::string name, Arg a, std::string_view over, int k);
   // `scale` of the output: its density, top-k / experts.
   TensorId Dispatch(std::string name, Arg tokens, Arg routes, std::string_view out, double density);
-  TensorId Lump(std::string name, Arg x, Arg weight, std::string_view out, TensorRole role = TensorRole::kStream);
+  TensorId Lump(std::string name, Arg x, Arg weight, std::string_view out,
+                TensorRole role = TensorRole::kStream);
   // FLOPs of the forward pass = flops x product of the named dimensions.
   void Work(std::string name, std::string_view dims, double flops);
 
   // A tensor that the last op writes for its backward pass alone.
-  TensorId Stash(std::string name, std::string_view dims, TensorRole role, DtypeSlot dtype, double scale = 1);
+  TensorId Stash(std::string name, std::string_view dims, TensorRole role, DtypeSlot dtype,
+                 double scale = 1);
   void Scale(TensorId tensor, double scale);
   void SetDtype(TensorId tensor, DtypeSlot dtype);
 

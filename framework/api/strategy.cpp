@@ -45,7 +45,9 @@ void Editor::State(StateEdit edit) { edits_.push_back({std::move(edit), -1}); }
 
 void Editor::Recompute(RecomputeEdit edit) { edits_.push_back({std::move(edit), -1}); }
 
-void Editor::KeepMoved(TensorFilter which) { edits_.push_back({KeepMovedEdit{std::move(which)}, -1}); }
+void Editor::KeepMoved(TensorFilter which) {
+  edits_.push_back({KeepMovedEdit{std::move(which)}, -1});
+}
 
 void Editor::Retype(TensorFilter which, DtypeSlot dtype) {
   edits_.push_back({RetypeEdit{std::move(which), dtype}, -1});
@@ -65,7 +67,8 @@ void Editor::Require(AxisPart part, std::vector<std::string> dimensions, std::st
   edits_.push_back({RequireEdit{std::move(part), std::move(dimensions), std::move(what)}, -1});
 }
 
-void Editor::Declare(Declared row, std::vector<AxisRole> over, std::vector<std::string> dimensions) {
+void Editor::Declare(Declared row, std::vector<AxisRole> over,
+                     std::vector<std::string> dimensions) {
   edits_.push_back({DeclareEdit{std::move(row), std::move(over), std::move(dimensions)}, -1});
 }
 

@@ -1,11 +1,12 @@
 #pragma once
-// A strategy says how tensors are cut, where state lives and what is recomputed, by recording edits. It never
-// sees a degree's consequences and never names another strategy; the framework applies the edits of all of
-// them phase by phase (not in the order of the file) and derives the collectives.
+// A strategy says how tensors are cut, where state lives and what is recomputed, by recording
+// edits. It never sees a degree's consequences and never names another strategy; the framework
+// applies the edits of all of them phase by phase (not in the order of the file) and derives the
+// collectives.
 //
 //   void Apply(Editor& edit) const override {
-//     const AxisPart axis = edit.Axis({.name = "data", .role = AxisRole::kData, .degree = degree_});
-//     edit.Fill(axis, "batch", [](const TensorView& t) { return t.Has("batch"); });
+//     const AxisPart axis = edit.Axis({.name = "data", .role = AxisRole::kData, .degree =
+//     degree_}); edit.Fill(axis, "batch", [](const TensorView& t) { return t.Has("batch"); });
 //   }
 
 #include <functional>
@@ -31,17 +32,19 @@ struct AxisSpec {
   AxisRole role = AxisRole::kData;
   std::string parameter = "degree";  // the scenario key that says it, for messages
   int degree = 0;                    // 0 = what is left of the machine
-  // Caps of the axis's atoms, major first: atom i takes gcd(what is left of the degree, size of bounds[i]); a
-  // last atom takes what remains. Empty: one atom. Tensor parallelism: {"kv_heads"}.
+  // Caps of the axis's atoms, major first: atom i takes gcd(what is left of the degree, size of
+  // bounds[i]); a last atom takes what remains. Empty: one atom. Tensor parallelism: {"kv_heads"}.
   std::vector<std::string> bounds = {};
-  // Its ranks are taken from these roles' axes (innermost ranks first) instead of multiplying the world.
+  // Its ranks are taken from these roles' axes (innermost ranks first) instead of multiplying the
+  // world.
   std::vector<AxisRole> borrow_from = {};
 };
 
 // What a filter may ask of a tensor row, as edited so far.
 class SHARDLAB_EXPORT TensorView final {
  public:
-  TensorView(const Program& program, const Mesh& mesh, TensorId id) : program_(program), mesh_(mesh), id_(id) {}
+  TensorView(const Program& program, const Mesh& mesh, TensorId id)
+      : program_(program), mesh_(mesh), id_(id) {}
   TensorRole role() const { return program_.tensor(id_).role; }
   const std::string& name() const { return program_.tensor(id_).name; }
   bool Has(std::string_view dimension) const;
@@ -76,13 +79,14 @@ struct TransferView {
   AxisRole role = AxisRole::kData;  // of the group
   Phase phase = Phase::kForward;
   When when = When::kMicroBatch;
-  bool parameter = false;           // of a parameter or its gradient
+  bool parameter = false;  // of a parameter or its gradient
   bool gradient = false;
   const Tensor* tensor = nullptr;
 };
 using TransferFilter = std::function<bool(const TransferView&)>;
 
-// --- the edits, as values -------------------------------------------------------------------------------
+// --- the edits, as values
+// -------------------------------------------------------------------------------
 
 struct ShardEdit {  // phases shard (must) and fill
   AxisPart part;
@@ -94,24 +98,25 @@ struct OpenEdit {  // phase shard: leave a partial sum open through an op that i
   AxisPart part;
   TensorFilter which;
 };
-// Phase state: where parameters, gradients and optimizer state live. Sharding is over the atoms of `over`
-// along which the parameter's gradient is partial, as a cut of the flattened tensor.
+// Phase state: where parameters, gradients and optimizer state live. Sharding is over the atoms of
+// `over` along which the parameter's gradient is partial, as a cut of the flattened tensor.
 struct StateEdit {
-  TensorFilter which;              // among parameters
-  std::vector<AxisPart> over;      // or, when empty, all axes with a role in `roles`
+  TensorFilter which;          // among parameters
+  std::vector<AxisPart> over;  // or, when empty, all axes with a role in `roles`
   std::vector<AxisRole> roles;
-  bool shard_state = true;         // optimizer state
-  bool shard_gradient = false;     // what is kept between micro-batches
-  bool shard_home = false;         // the weights between uses
+  bool shard_state = true;      // optimizer state
+  bool shard_gradient = false;  // what is kept between micro-batches
+  bool shard_home = false;      // the weights between uses
   bool reduce_each_micro_batch = false;
   bool keep_after_forward = false;
 };
-struct RecomputeEdit {  // phase activations
-  OpFilter which;       // ops whose outputs are not kept
+struct RecomputeEdit {       // phase activations
+  OpFilter which;            // ops whose outputs are not kept
   bool whole_block = false;  // replay all of a block, its last collective too, from its kept input
   int segment = 1;           // whole_block: layers that share one kept input
 };
-struct KeepMovedEdit {  // phase activations: saved as used (gathered) instead of as stored (the slice)
+struct KeepMovedEdit {  // phase activations: saved as used (gathered) instead of as stored (the
+                        // slice)
   TensorFilter which;
 };
 struct RetypeEdit {
@@ -128,14 +133,16 @@ struct HideEdit {  // phase realise: what hides a transfer; the first edit with 
   double share = 0;
   bool must = true;
 };
-// Phase realise: a transfer goes through other placements on its way. `via` maps the layout of each atom of
-// the group; {kSum -> kFlat} turns an all-reduce into a reduce-scatter and an all-gather. An atom for which
-// `via` gives the old layout moves in the second step only: a two-level reduction.
+// Phase realise: a transfer goes through other placements on its way. `via` maps the layout of each
+// atom of the group; {kSum -> kFlat} turns an all-reduce into a reduce-scatter and an all-gather.
+// An atom for which `via` gives the old layout moves in the second step only: a two-level
+// reduction.
 struct RealiseEdit {
   TransferFilter which;
   std::function<Layout(AtomId atom, Layout from, Layout to)> via;
 };
-struct RequireEdit {  // the product of the dimensions divides by the part's degree; checked for every plan
+struct RequireEdit {  // the product of the dimensions divides by the part's degree; checked for
+                      // every plan
   AxisPart part;
   std::vector<std::string> dimensions;
   std::string what;  // "attention heads": the framework writes the number before it
@@ -150,8 +157,9 @@ struct PlanFactEdit {  // a number, word or flag for `plan` in the report: zero_
   Value value;
 };
 
-using EditVerb = std::variant<AxisSpec, ShardEdit, OpenEdit, StateEdit, RecomputeEdit, KeepMovedEdit, RetypeEdit, ScaleEdit, HideEdit,
-                              RealiseEdit, RequireEdit, DeclareEdit, PlanFactEdit>;
+using EditVerb =
+    std::variant<AxisSpec, ShardEdit, OpenEdit, StateEdit, RecomputeEdit, KeepMovedEdit, RetypeEdit,
+                 ScaleEdit, HideEdit, RealiseEdit, RequireEdit, DeclareEdit, PlanFactEdit>;
 
 struct Edit {
   EditVerb verb;
@@ -194,7 +202,8 @@ class SHARDLAB_EXPORT Strategy : public Plugin {
   static constexpr const char* kKind = "strategy";
   static constexpr int kInterfaceVersion = 1;
   ~Strategy() override;
-  // Runs once per composition. Edits of all strategies commute inside a phase; a clash is the framework's error.
+  // Runs once per composition. Edits of all strategies commute inside a phase; a clash is the
+  // framework's error.
   virtual void Apply(Editor& edit) const = 0;
 };
 

@@ -62,13 +62,20 @@ Value Value::Text(std::string value) {
 
 const char* Value::Name(Kind kind) {
   switch (kind) {
-    case kNone: return "nothing";
-    case kBoolean: return "true or false";
-    case kInteger: return "a whole number";
-    case kNumber: return "a number";
-    case kText: return "a string";
-    case kArray: return "a list";
-    case kTable: return "a table";
+    case kNone:
+      return "nothing";
+    case kBoolean:
+      return "true or false";
+    case kInteger:
+      return "a whole number";
+    case kNumber:
+      return "a number";
+    case kText:
+      return "a string";
+    case kArray:
+      return "a list";
+    case kTable:
+      return "a table";
   }
   return "nothing";
 }

@@ -1,6 +1,6 @@
 #pragma once
-// A value as a user wrote it, with its place: what scenarios, presets and machine files are read into. TOML's
-// types, without TOML's library in any public header.
+// A value as a user wrote it, with its place: what scenarios, presets and machine files are read
+// into. TOML's types, without TOML's library in any public header.
 //
 //   const Value* degree = table.Find("degree");
 //   if (degree && degree->kind == Value::kInteger) use(degree->integer, degree->place);

@@ -12,10 +12,16 @@ namespace shardlab {
 
 namespace po = boost::program_options;
 
-CommandLine::CommandLine(std::string usage, std::string about, Streams streams, std::vector<std::string> formats)
-    : usage_(std::move(usage)), about_(std::move(about)), formats_(std::move(formats)), streams_(streams), options_("options") {
-  options_.add_options()("help,h", "this text")("version", "which shardlab this is")("format", po::value<std::string>(&format_)->default_value("text"),
-                                                absl::StrCat(Enumerate(formats_, "or")).c_str())(
+CommandLine::CommandLine(std::string usage, std::string about, Streams streams,
+                         std::vector<std::string> formats)
+    : usage_(std::move(usage)),
+      about_(std::move(about)),
+      formats_(std::move(formats)),
+      streams_(streams),
+      options_("options") {
+  options_.add_options()("help,h", "this text")("version", "which shardlab this is")(
+      "format", po::value<std::string>(&format_)->default_value("text"),
+      absl::StrCat(Enumerate(formats_, "or")).c_str())(
       "plugins", po::value<std::vector<std::string>>(&plugin_directories_)->composing(),
       "a directory to look for plugins in, before all others; repeatable");
 }
@@ -28,14 +34,17 @@ bool CommandLine::Parse(const std::vector<std::string>& args, std::size_t least,
   positional.add("positional", -1);
   try {
     const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(args).options(all).positional(positional).style(style).run(), values_);
+    po::store(po::command_line_parser(args).options(all).positional(positional).style(style).run(),
+              values_);
     po::notify(values_);
   } catch (const po::error& e) {
     // The format was not read; a program that asked for JSON gets it all the same.
     for (std::size_t i = 0; i < args.size(); ++i) {
-      if (args[i] == "--format=json" || (args[i] == "json" && i > 0 && args[i - 1] == "--format")) format_ = "json";
+      if (args[i] == "--format=json" || (args[i] == "json" && i > 0 && args[i - 1] == "--format"))
+        format_ = "json";
     }
-    status_ = Fail(e.what(), absl::StrCat("see shardlab ", usage_.substr(0, usage_.find(' ')), " --help"));
+    status_ = Fail(e.what(),
+                   absl::StrCat("see shardlab ", usage_.substr(0, usage_.find(' ')), " --help"));
     return false;
   }
   if (values_.count("help") != 0) {
@@ -49,12 +58,15 @@ bool CommandLine::Parse(const std::vector<std::string>& args, std::size_t least,
     return false;
   }
   if (std::find(formats_.begin(), formats_.end(), format_) == formats_.end()) {
-    status_ = Fail(absl::StrCat("there is no format \"", format_, "\" of ", usage_.substr(0, usage_.find(' '))),
+    status_ = Fail(absl::StrCat("there is no format \"", format_, "\" of ",
+                                usage_.substr(0, usage_.find(' '))),
                    absl::StrCat("formats: ", absl::StrJoin(formats_, ", ")));
     return false;
   }
   if (positional_.size() < least || positional_.size() > most) {
-    status_ = Fail(positional_.size() < least ? "an argument is missing" : absl::StrCat("one argument too many: \"", positional_[most], "\""),
+    status_ = Fail(positional_.size() < least
+                       ? "an argument is missing"
+                       : absl::StrCat("one argument too many: \"", positional_[most], "\""),
                    absl::StrCat("usage: shardlab ", usage_));
     return false;
   }
@@ -65,7 +77,9 @@ std::vector<std::string> CommandLine::directories() const {
   return PluginDirectories(plugin_directories_, streams_.terminal.program.c_str());
 }
 
-PluginRegistry CommandLine::LoadPlugins() { return PluginRegistry::Load(directories(), plugin_diagnostics_); }
+PluginRegistry CommandLine::LoadPlugins() {
+  return PluginRegistry::Load(directories(), plugin_diagnostics_);
+}
 
 bool CommandLine::PluginsAreUsable() {
   if (!plugin_diagnostics_.HasErrors()) return true;

@@ -1,5 +1,6 @@
 #pragma once
-// What every command shares: options read with Boost.ProgramOptions, the registry, diagnostics printed.
+// What every command shares: options read with Boost.ProgramOptions, the registry, diagnostics
+// printed.
 //
 //   CommandLine line(args, terminal, out, err);
 //   if (!line.Parse("plan FILE", options, positional)) return line.status();
@@ -27,11 +28,13 @@ struct Streams {
 class CommandLine {
  public:
   // `formats`: those that the command writes.
-  CommandLine(std::string usage, std::string about, Streams streams, std::vector<std::string> formats = {"text", "json"});
+  CommandLine(std::string usage, std::string about, Streams streams,
+              std::vector<std::string> formats = {"text", "json"});
 
   // The command's own options, added before Parse.
   boost::program_options::options_description& options() { return options_; }
-  // Reads; at most `most` positional arguments, at least `least`. False: print nothing more, return status().
+  // Reads; at most `most` positional arguments, at least `least`. False: print nothing more, return
+  // status().
   bool Parse(const std::vector<std::string>& args, std::size_t least, std::size_t most);
   int status() const { return status_; }
 
@@ -41,10 +44,12 @@ class CommandLine {
   bool json() const { return format_ == "json"; }
   TextStyle style() const { return {streams_.terminal.width, streams_.terminal.color_out}; }
 
-  // Plugins of --plugins, the environment and the program's own place; their diagnostics are kept for Tell.
+  // Plugins of --plugins, the environment and the program's own place; their diagnostics are kept
+  // for Tell.
   PluginRegistry LoadPlugins();
   std::vector<std::string> directories() const;
-  // False when two plugins contradict each other; that is told, and the command ends with kWrongInput.
+  // False when two plugins contradict each other; that is told, and the command ends with
+  // kWrongInput.
   bool PluginsAreUsable();
   // Prints on standard error what there is to say, of plugins too.
   void TellOnError(const Diagnostics& diagnostics, const Sources& sources);

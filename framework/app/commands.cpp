@@ -15,9 +15,12 @@ namespace {
 
 int Plugins(const std::vector<std::string>& args, Streams streams) {
   CommandLine line("plugins [list | show NAME | check LIB | new KIND NAME]",
-                   "What is loaded and its parameters; tries a library; starts a new plugin.", streams);
+                   "What is loaded and its parameters; tries a library; starts a new plugin.",
+                   streams);
   if (!line.Parse(args, 0, 3)) return line.status();
-  return PluginsCommand(line.positional(), {line.directories(), line.json(), streams.terminal.color_err}, streams.out, streams.err);
+  return PluginsCommand(line.positional(),
+                        {line.directories(), line.json(), streams.terminal.color_err}, streams.out,
+                        streams.err);
 }
 
 struct Command {
@@ -38,7 +41,9 @@ void Help(std::ostream& out) {
   out << "usage: shardlab COMMAND [ARGUMENTS]\n\n"
          "Plans how the training of a large model is split over a machine.\n\n";
   for (const Command& command : kCommands) {
-    out << "  " << command.name << std::string(10 - std::min<std::size_t>(9, std::string(command.name).size()), ' ') << command.about << "\n";
+    out << "  " << command.name
+        << std::string(10 - std::min<std::size_t>(9, std::string(command.name).size()), ' ')
+        << command.about << "\n";
   }
   out << "\n  shardlab COMMAND --help    its arguments\n  shardlab --version\n";
 }
@@ -64,16 +69,19 @@ int Dispatch(const std::vector<std::string>& args, Streams streams) {
   const std::string near = Nearest(args[0], names);
   Diagnostics diagnostics;
   diagnostics.Error("command.unknown", {}, absl::StrCat("there is no command \"", args[0], "\""),
-                    near.empty() ? absl::StrCat("commands: ", Enumerate(names)) : absl::StrCat("did you mean \"", near, "\"?"));
+                    near.empty() ? absl::StrCat("commands: ", Enumerate(names))
+                                 : absl::StrCat("did you mean \"", near, "\"?"));
   streams.err << RenderDiagnostics(diagnostics, {}, streams.terminal.color_err);
-  const bool json = std::find(args.begin(), args.end(), "json") != args.end() || std::find(args.begin(), args.end(), "--format=json") != args.end();
+  const bool json = std::find(args.begin(), args.end(), "json") != args.end() ||
+                    std::find(args.begin(), args.end(), "--format=json") != args.end();
   if (json) streams.out << DiagnosticsToJson(diagnostics).dump(2) << "\n";
   return kWrongInput;
 }
 
 }  // namespace
 
-int RunShardlab(const std::vector<std::string>& args, std::ostream& out, std::ostream& err, const Terminal& terminal) {
+int RunShardlab(const std::vector<std::string>& args, std::ostream& out, std::ostream& err,
+                const Terminal& terminal) {
   const Streams streams{out, err, terminal};
   try {
     return Dispatch(args, streams);

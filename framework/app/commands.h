@@ -1,12 +1,12 @@
 #pragma once
-// The command line as a function: arguments in, text on two streams, the exit status out. Nothing here exits or
-// reads globals, so that tests run commands in-process.
+// The command line as a function: arguments in, text on two streams, the exit status out. Nothing
+// here exits or reads globals, so that tests run commands in-process.
 //
 //   std::ostringstream out, err;
 //   int status = RunShardlab({"plan", "70b.toml", "--format", "json"}, out, err);
 //
-// Exit status: 0 done; 2 the user's input is wrong; 3 --require-fit and no plan fits; 4 an [expect] does not hold;
-// 1 anything else.
+// Exit status: 0 done; 2 the user's input is wrong; 3 --require-fit and no plan fits; 4 an [expect]
+// does not hold; 1 anything else.
 
 #include <ostream>
 #include <string>
@@ -22,6 +22,7 @@ struct Terminal {
 };
 
 int RunShardlab(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
-int RunShardlab(const std::vector<std::string>& args, std::ostream& out, std::ostream& err, const Terminal& terminal);
+int RunShardlab(const std::vector<std::string>& args, std::ostream& out, std::ostream& err,
+                const Terminal& terminal);
 
 }  // namespace shardlab

@@ -16,7 +16,8 @@ shardlab::Terminal ThisTerminal(const char* program) {
   terminal.color_out = wanted && isatty(STDOUT_FILENO) != 0;
   terminal.color_err = wanted && isatty(STDERR_FILENO) != 0;
   winsize size{};
-  if (isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) terminal.width = size.ws_col;
+  if (isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    terminal.width = size.ws_col;
   return terminal;
 }
 
@@ -24,5 +25,6 @@ shardlab::Terminal ThisTerminal(const char* program) {
 
 int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
-  return shardlab::RunShardlab({argv + 1, argv + argc}, std::cout, std::cerr, ThisTerminal(argv[0]));
+  return shardlab::RunShardlab({argv + 1, argv + argc}, std::cout, std::cerr,
+                               ThisTerminal(argv[0]));
 }

@@ -23,15 +23,20 @@ void PrintCsv(const nlohmann::ordered_json& document, std::ostream& out) {
     for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
     return quoted + "\"";
   };
-  const std::function<void(const nlohmann::ordered_json&, const std::string&)> walk = [&](const auto& json, const std::string& path) {
-    if (json.is_object()) {
-      for (const auto& [key, value] : json.items()) walk(value, path.empty() ? key : absl::StrCat(path, ".", key));
-    } else if (!json.is_array()) {
-      absl::StrAppend(&header, header.empty() ? "" : ",", path);
-      absl::StrAppend(&row, row.empty() ? "" : ",", quote(json.is_string() ? json.template get<std::string>() : json.dump()));
-    }
-  };
-  for (const char* part : {"scenario", "accounting", "model", "hardware", "plan", "memory", "time", "throughput"}) walk(document[part], part);
+  const std::function<void(const nlohmann::ordered_json&, const std::string&)> walk =
+      [&](const auto& json, const std::string& path) {
+        if (json.is_object()) {
+          for (const auto& [key, value] : json.items())
+            walk(value, path.empty() ? key : absl::StrCat(path, ".", key));
+        } else if (!json.is_array()) {
+          absl::StrAppend(&header, header.empty() ? "" : ",", path);
+          absl::StrAppend(&row, row.empty() ? "" : ",",
+                          quote(json.is_string() ? json.template get<std::string>() : json.dump()));
+        }
+      };
+  for (const char* part :
+       {"scenario", "accounting", "model", "hardware", "plan", "memory", "time", "throughput"})
+    walk(document[part], part);
   out << header << "\n" << row << "\n";
 }
 
@@ -42,7 +47,8 @@ struct Planned {
   PlannedScenario planned;
 };
 
-Planned ReadAndPlan(const PluginRegistry& registry, const std::string& file, const std::vector<std::string>& sets) {
+Planned ReadAndPlan(const PluginRegistry& registry, const std::string& file,
+                    const std::vector<std::string>& sets) {
   Planned p;
   p.scenario = ReadScenario(file, sets, p.diagnostics);
   p.sources[p.scenario.file] = p.scenario.text;
@@ -54,9 +60,11 @@ Planned ReadAndPlan(const PluginRegistry& registry, const std::string& file, con
 
 int PlanCommand(const std::vector<std::string>& args, Streams streams) {
   CommandLine line("plan FILE [--set KEY=VALUE]... [--require-fit]",
-                   "Plans a scenario: memory of each pipeline rank, step time, traffic, verdict.", streams, {"text", "json", "csv"});
+                   "Plans a scenario: memory of each pipeline rank, step time, traffic, verdict.",
+                   streams, {"text", "json", "csv"});
   std::vector<std::string> sets;
-  line.options().add_options()("set", po::value(&sets)->composing(), "a key of the file with another value; repeatable")(
+  line.options().add_options()("set", po::value(&sets)->composing(),
+                               "a key of the file with another value; repeatable")(
       "require-fit", "exit with status 3 when the plan does not fit");
   if (!line.Parse(args, 1, 1)) return line.status();
 
@@ -72,37 +80,45 @@ int PlanCommand(const std::vector<std::string>& args, Streams streams) {
   if (sets.empty()) CheckExpectations(p.planned.composed.expect, document, &misses);
   if (line.json()) {
     nlohmann::ordered_json told = document;
-    for (const Diagnostic& miss : misses.all()) told["diagnostics"].push_back(DiagnosticToJson(miss));
+    for (const Diagnostic& miss : misses.all())
+      told["diagnostics"].push_back(DiagnosticToJson(miss));
     streams.out << told.dump(2) << "\n";
   } else if (line.format() == "csv") {
     PrintCsv(document, streams.out);
   } else {
-    streams.out << PlanText(p.planned, document, Suggest(registry, p.scenario, sets, p.planned), line.style());
+    streams.out << PlanText(p.planned, document, Suggest(registry, p.scenario, sets, p.planned),
+                            line.style());
   }
   // The document is out; what is left to say goes to standard error alone.
   Diagnostics all = p.diagnostics;
   all.Append(misses);
   line.TellOnError(all, p.sources);
   if (!misses.empty()) return kExpectationMissed;
-  if (line.values().count("require-fit") != 0 && !p.planned.explanation.evaluation.fits) return kNoFit;
+  if (line.values().count("require-fit") != 0 && !p.planned.explanation.evaluation.fits)
+    return kNoFit;
   return kDone;
 }
 
 int ExplainCommand(const std::vector<std::string>& args, Streams streams) {
-  CommandLine line("explain FILE [ACCOUNT] [--set KEY=VALUE]...",
-                   absl::StrCat("Where a number comes from: signed rows with formula, values and source. Without ACCOUNT all of\n",
-                                "them; accounts: ", Wrapped(Enumerate(ExplainableAccounts()), 4, 90)),
-                   streams);
+  CommandLine line(
+      "explain FILE [ACCOUNT] [--set KEY=VALUE]...",
+      absl::StrCat("Where a number comes from: signed rows with formula, values and source. "
+                   "Without ACCOUNT all of\n",
+                   "them; accounts: ", Wrapped(Enumerate(ExplainableAccounts()), 4, 90)),
+      streams);
   std::vector<std::string> sets;
-  line.options().add_options()("set", po::value(&sets)->composing(), "a key of the file with another value; repeatable");
+  line.options().add_options()("set", po::value(&sets)->composing(),
+                               "a key of the file with another value; repeatable");
   if (!line.Parse(args, 1, 2)) return line.status();
   std::string account = line.positional().size() > 1 ? line.positional()[1] : "";
-  if (const std::size_t tail = account.rfind("_bytes"); tail != std::string::npos) account.resize(tail);
+  if (const std::size_t tail = account.rfind("_bytes"); tail != std::string::npos)
+    account.resize(tail);
   const std::vector<std::string> known = ExplainableAccounts();
   if (!account.empty() && std::find(known.begin(), known.end(), account) == known.end()) {
     const std::string near = Nearest(account, known);
     return line.Fail(absl::StrCat("there is no account \"", account, "\""),
-                     absl::StrCat(near.empty() ? "" : absl::StrCat("did you mean \"", near, "\"? "), "accounts: ", Enumerate(known)));
+                     absl::StrCat(near.empty() ? "" : absl::StrCat("did you mean \"", near, "\"? "),
+                                  "accounts: ", Enumerate(known)));
   }
   const PluginRegistry registry = line.LoadPlugins();
   if (!line.PluginsAreUsable()) return kWrongInput;

@@ -21,8 +21,10 @@ Json PresetsOf(const PluginRegistry& registry, const std::string& kind, Diagnost
   for (const std::string& name : registry.Names(kind)) {
     const PluginInfo* info = registry.Find(kind, name);
     if (info == nullptr) continue;
-    Json plugin = {{"plugin", name}, {"description", info->description}, {"presets", Json::array()}};
-    const std::filesystem::path folder = std::filesystem::path(info->file).parent_path() / "presets";
+    Json plugin = {
+        {"plugin", name}, {"description", info->description}, {"presets", Json::array()}};
+    const std::filesystem::path folder =
+        std::filesystem::path(info->file).parent_path() / "presets";
     std::vector<std::filesystem::path> files;
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
@@ -39,7 +41,8 @@ Json PresetsOf(const PluginRegistry& registry, const std::string& kind, Diagnost
   return list;
 }
 
-int Presets(const char* command, const char* about, const char* kind, const std::vector<std::string>& args, Streams streams) {
+int Presets(const char* command, const char* about, const char* kind,
+            const std::vector<std::string>& args, Streams streams) {
   CommandLine line(command, about, streams);
   if (!line.Parse(args, 0, 0)) return line.status();
   const PluginRegistry registry = line.LoadPlugins();
@@ -47,17 +50,22 @@ int Presets(const char* command, const char* about, const char* kind, const std:
   Diagnostics diagnostics;
   const Json list = PresetsOf(registry, kind, &diagnostics);
   if (line.json()) {
-    streams.out << Json{{"schema", absl::StrCat("shardlab.", command, "/1")}, {command, list}}.dump(2) << "\n";
+    streams.out << Json{{"schema", absl::StrCat("shardlab.", command, "/1")}, {command, list}}.dump(
+                       2)
+                << "\n";
   } else {
     for (const Json& plugin : list) {
-      streams.out << line.style().Bold(plugin["plugin"]) << "  " << plugin["description"].get<std::string>() << "\n";
+      streams.out << line.style().Bold(plugin["plugin"]) << "  "
+                  << plugin["description"].get<std::string>() << "\n";
       for (const Json& preset : plugin["presets"]) {
         std::string values;
         for (const auto& [key, value] : preset.items()) {
-          if (key != "name" && key != "source") absl::StrAppend(&values, values.empty() ? "" : ", ", key, " ", value.dump());
+          if (key != "name" && key != "source")
+            absl::StrAppend(&values, values.empty() ? "" : ", ", key, " ", value.dump());
         }
         streams.out << "  " << preset["name"].get<std::string>() << "\n    " << values << "\n";
-        if (preset.contains("source")) streams.out << "    " << line.style().Dim(preset["source"]) << "\n";
+        if (preset.contains("source"))
+          streams.out << "    " << line.style().Dim(preset["source"]) << "\n";
       }
     }
   }
@@ -68,11 +76,13 @@ int Presets(const char* command, const char* about, const char* kind, const std:
 }  // namespace
 
 int ModelsCommand(const std::vector<std::string>& args, Streams streams) {
-  return Presets("models", "The models with their presets and sources.", Model::kKind, args, streams);
+  return Presets("models", "The models with their presets and sources.", Model::kKind, args,
+                 streams);
 }
 
 int HardwareCommand(const std::vector<std::string>& args, Streams streams) {
-  return Presets("hardware", "The machines with their presets and sources.", Hardware::kKind, args, streams);
+  return Presets("hardware", "The machines with their presets and sources.", Hardware::kKind, args,
+                 streams);
 }
 
 }  // namespace shardlab

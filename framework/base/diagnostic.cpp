@@ -9,11 +9,21 @@ namespace shardlab {
 void Diagnostics::Add(Diagnostic diagnostic) { all_.push_back(std::move(diagnostic)); }
 
 void Diagnostics::Error(std::string code, Place place, std::string message, std::string hint) {
-  Add({Severity::kError, std::move(code), std::move(message), std::move(place), std::move(hint), {}});
+  Add({Severity::kError,
+       std::move(code),
+       std::move(message),
+       std::move(place),
+       std::move(hint),
+       {}});
 }
 
 void Diagnostics::Warning(std::string code, Place place, std::string message, std::string hint) {
-  Add({Severity::kWarning, std::move(code), std::move(message), std::move(place), std::move(hint), {}});
+  Add({Severity::kWarning,
+       std::move(code),
+       std::move(message),
+       std::move(place),
+       std::move(hint),
+       {}});
 }
 
 bool Diagnostics::HasErrors() const {
@@ -39,9 +49,12 @@ void Diagnostics::Sort() {
 
 const char* Name(Severity severity) {
   switch (severity) {
-    case Severity::kNote: return "note";
-    case Severity::kWarning: return "warning";
-    case Severity::kError: return "error";
+    case Severity::kNote:
+      return "note";
+    case Severity::kWarning:
+      return "warning";
+    case Severity::kError:
+      return "error";
   }
   return "error";
 }

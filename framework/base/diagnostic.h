@@ -1,6 +1,7 @@
 #pragma once
-// What is wrong with a user's input, as data: every mistake of meaning at once, each with its place, the
-// reason and what would be legal. Nothing in the framework prints or exits on a user's mistake.
+// What is wrong with a user's input, as data: every mistake of meaning at once, each with its
+// place, the reason and what would be legal. Nothing in the framework prints or exits on a user's
+// mistake.
 //
 //   diagnostics.Error("value.unit", place, "memory has no unit", "write \"80 GB\" or \"80 GiB\"");
 //   if (diagnostics.HasErrors()) return ...;
@@ -30,7 +31,7 @@ struct Diagnostic {
   std::string code;     // stable and dotted, for scripts: "key.unknown"
   std::string message;  // "problem (why)"
   Place place;
-  std::string hint;                // what would be legal; may be empty
+  std::string hint;                 // what would be legal; may be empty
   std::vector<Place> other_places;  // the second culprit of a contradiction
 
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;

@@ -1,6 +1,6 @@
 #pragma once
-// SHARDLAB_EXPORT marks what libshardlab.so shows to plugins; everything else is hidden, so that two
-// plugins with the same class name never meet.
+// SHARDLAB_EXPORT marks what libshardlab.so shows to plugins; everything else is hidden, so that
+// two plugins with the same class name never meet.
 //
 //   class SHARDLAB_EXPORT Strategy { ... };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Typed indices: a TensorId is not an OpId, and neither is a number. An id is an index into the table that
-// owns the thing; it stays valid because tables only grow.
+// Typed indices: a TensorId is not an OpId, and neither is a number. An id is an index into the
+// table that owns the thing; it stays valid because tables only grow.
 //
 //   using TensorId = Id<struct TensorTag>;
 //   TensorId id(3);

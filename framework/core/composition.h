@@ -1,10 +1,10 @@
 #pragma once
-// A composition: the program after the strategies have edited it, with the mesh, the machine, the network and the
-// schedule; immutable. Plans (integers) are evaluated against it by the million.
+// A composition: the program after the strategies have edited it, with the mesh, the machine, the
+// network and the schedule; immutable. Plans (integers) are evaluated against it by the million.
 //
-//   Composition composition = ...;                       // io/compose_scenario.h makes one from a file
-//   Workspace workspace(composition);
-//   Evaluation e = Evaluate(composition, composition.plan, order, workspace);
+//   Composition composition = ...;                       // io/compose_scenario.h makes one from a
+//   file Workspace workspace(composition); Evaluation e = Evaluate(composition, composition.plan,
+//   order, workspace);
 
 #include <map>
 #include <memory>
@@ -40,13 +40,14 @@ struct Composition {
   Training training;
   std::shared_ptr<const Hardware> hardware;
   std::shared_ptr<const Network> network;
-  std::shared_ptr<const Schedule> schedule;  // null when the scenario has one pipeline rank and names none
+  std::shared_ptr<const Schedule>
+      schedule;  // null when the scenario has one pipeline rank and names none
   std::shared_ptr<const Optimizer> optimizer;
   std::vector<OptimizerState> states;
   std::string schedule_name, network_name, optimizer_name;
   bool exposed_transfers = false;  // pipeline sends take time
   std::vector<LayerSplit> splits;  // [plan.split]
-  Plan plan;                             // the scenario's own
+  Plan plan;                       // the scenario's own
 };
 
 }  // namespace shardlab

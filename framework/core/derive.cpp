@@ -28,7 +28,8 @@ bool OnlySlices(const Placement& from, const Placement& to) {
 class Deriver {
  public:
   Deriver(const Program& program, const Mesh& mesh) : program_(program), mesh_(mesh) {
-    for (std::size_t i = 0; i < program_.ops.size(); ++i) producer_[program_.ops[i].output] = OpId(i);
+    for (std::size_t i = 0; i < program_.ops.size(); ++i)
+      producer_[program_.ops[i].output] = OpId(i);
   }
 
   Derived Run() {
@@ -51,7 +52,8 @@ class Deriver {
     return program_.layer_class(program_.op(it->second).layer_class).output != id;
   }
 
-  // --- moving ---------------------------------------------------------------------------------------------
+  // --- moving
+  // ---------------------------------------------------------------------------------------------
 
   Step Base(ClassId layer, Phase phase, When when = When::kMicroBatch) const {
     Step step;
@@ -68,12 +70,15 @@ class Deriver {
 
   std::int16_t Author(TensorId id, AtomMask group, Phase phase) const {
     const Tensor& tensor = T(id);
-    if (tensor.state_author >= 0 && IsParameter(id) && phase != Phase::kReduce) return tensor.state_author;
-    if (IsParameter(id) && tensor.state_author >= 0 && (tensor.state.Flat() & group) != 0) return tensor.state_author;
+    if (tensor.state_author >= 0 && IsParameter(id) && phase != Phase::kReduce)
+      return tensor.state_author;
+    if (IsParameter(id) && tensor.state_author >= 0 && (tensor.state.Flat() & group) != 0)
+      return tensor.state_author;
     for (std::size_t a = 0; a < kMaxAtoms; ++a) {
       if ((group >> a & 1) && tensor.author[a] >= 0) return tensor.author[a];
     }
-    // The tensor itself is whole there: whoever cut the work did it (a norm's weight under a cut sequence).
+    // The tensor itself is whole there: whoever cut the work did it (a norm's weight under a cut
+    // sequence).
     for (const Op& op : program_.ops) {
       for (std::size_t i = 0; i < op.inputs.size(); ++i) {
         if (op.inputs[i].tensor != id && op.output != id) continue;
@@ -109,17 +114,21 @@ class Deriver {
 
   // Makes `tensor` available at `need` for a step of this phase, once per pass.
   void Fetch(TensorId tensor, const Placement& need, ClassId layer, Phase phase) {
-    if (phase != Phase::kForward && (KeepsMoved(tensor, need) || (IsParameter(tensor) && T(tensor).keep_after_forward))) return;
+    if (phase != Phase::kForward &&
+        (KeepsMoved(tensor, need) || (IsParameter(tensor) && T(tensor).keep_after_forward)))
+      return;
     const Version wanted{tensor, false, need};
     if (!fetched_.insert(wanted).second) return;
     Move({tensor, false, Stored(tensor)}, need, Base(layer, phase), /*add=*/false);
   }
 
-  // --- forward --------------------------------------------------------------------------------------------
+  // --- forward
+  // --------------------------------------------------------------------------------------------
 
   void Compute(OpId id, Phase phase) {
     const Op& op = program_.op(id);
-    for (std::size_t i = 0; i < op.inputs.size(); ++i) Fetch(op.inputs[i].tensor, op.need[i], op.layer_class, phase);
+    for (std::size_t i = 0; i < op.inputs.size(); ++i)
+      Fetch(op.inputs[i].tensor, op.need[i], op.layer_class, phase);
     Step step = Base(op.layer_class, phase);
     step.kind = StepKind::kCompute;
     step.op = id;
@@ -130,7 +139,8 @@ class Deriver {
 
   void Forward(OpId id) { Compute(id, Phase::kForward); }
 
-  // --- what survives --------------------------------------------------------------------------------------
+  // --- what survives
+  // --------------------------------------------------------------------------------------
 
   void FindSaved() {
     FindReads();
@@ -156,7 +166,8 @@ class Deriver {
   static std::size_t Index(int read) { return static_cast<std::size_t>(read); }
 
   void WantInputs(const Op& op, OpId reader) {
-    for (std::size_t j = 0; j < op.inputs.size(); ++j) Want(op.inputs[j].tensor, reader, false, op.need[j]);
+    for (std::size_t j = 0; j < op.inputs.size(); ++j)
+      Want(op.inputs[j].tensor, reader, false, op.need[j]);
   }
 
   // Every placement in which the backward pass may ask for a tensor.
@@ -188,7 +199,8 @@ class Deriver {
     }
     if (layer.whole_block_recompute && id == layer.input) {
       Keep(id, Residency::kBoundary, reader, SavedAt(id, need));
-      if (read) Keep(id, Residency::kReplayed, reader, T(id).use);  // in the other layers of its segment
+      if (read)
+        Keep(id, Residency::kReplayed, reader, T(id).use);  // in the other layers of its segment
       return;
     }
     Keep(id, Residency::kKept, reader, SavedAt(id, need));
@@ -201,13 +213,17 @@ class Deriver {
     if (!known) out_.saved.push_back({id, at, residency, reader});
   }
 
-  // The kept input of a replayed block: stored as it is between blocks, whatever the replay gathers.
+  // The kept input of a replayed block: stored as it is between blocks, whatever the replay
+  // gathers.
   bool IsBoundary(TensorId id) const {
-    return std::any_of(program_.classes.begin(), program_.classes.end(),
-                       [id](const LayerClass& c) { return c.whole_block_recompute && c.input == id; });
+    return std::any_of(program_.classes.begin(), program_.classes.end(), [id](const LayerClass& c) {
+      return c.whole_block_recompute && c.input == id;
+    });
   }
 
-  Placement SavedAt(TensorId id, const Placement& need) const { return KeepsMoved(id, need) ? need : T(id).use; }
+  Placement SavedAt(TensorId id, const Placement& need) const {
+    return KeepsMoved(id, need) ? need : T(id).use;
+  }
 
   bool KeepsMoved(TensorId id, const Placement& need) const {
     if (IsParameter(id) || IsData(id) || Recomputed(id) || need == T(id).use) return false;
@@ -219,7 +235,8 @@ class Deriver {
     return !(stored_too && OnlySlices(T(id).use, need));
   }
 
-  // --- backward -------------------------------------------------------------------------------------------
+  // --- backward
+  // -------------------------------------------------------------------------------------------
 
   void Backward(ClassId layer) {
     const LayerClass& row = program_.layer_class(layer);
@@ -245,8 +262,9 @@ class Deriver {
     Compute(producer, Phase::kReplay);
   }
 
-  // A contribution that is whole where another is a partial sum joins it for nothing: one rank of the group keeps it,
-  // the others add zeros. Else keys and values of a layer would be reduced apart from its queries.
+  // A contribution that is whole where another is a partial sum joins it for nothing: one rank of
+  // the group keeps it, the others add zeros. Else keys and values of a layer would be reduced
+  // apart from its queries.
   void JoinSums(TensorId id, ClassId layer, std::set<Placement>& pending) {
     const std::vector<Placement> all(pending.begin(), pending.end());
     for (const Placement& from : all) {
@@ -274,7 +292,8 @@ class Deriver {
     }
   }
 
-  // Sums the contributions to the gradient of `id` where they are and brings them to where it is stored.
+  // Sums the contributions to the gradient of `id` where they are and brings them to where it is
+  // stored.
   void SettleGradient(TensorId id, ClassId layer) {
     const Placement home = Dual(T(id).use);
     auto& pending = pending_[id];
@@ -307,7 +326,8 @@ class Deriver {
     }
     SettleGradient(op.output, op.layer_class);
     if ((inputs | weights) == 0) return;
-    Move({op.output, true, Dual(T(op.output).use)}, Dual(op.made), Base(op.layer_class, Phase::kInputGradient), false);
+    Move({op.output, true, Dual(T(op.output).use)}, Dual(op.made),
+         Base(op.layer_class, Phase::kInputGradient), false);
     Gradient(op, id, inputs, Phase::kInputGradient);
     Gradient(op, id, weights, Phase::kWeightGradient);
   }
@@ -338,7 +358,8 @@ class Deriver {
     Fetch(id, need, op.layer_class, phase);
   }
 
-  // --- end of the step ------------------------------------------------------------------------------------
+  // --- end of the step
+  // ------------------------------------------------------------------------------------
 
   void ReduceAndUpdate() {
     // In the order of the program, so that the report reads from embedding to head.
@@ -351,11 +372,13 @@ class Deriver {
         if (w.reduce_each_micro_batch) {
           Move({id, true, produced}, w.gradient, Base(w.layer_class, Phase::kReduce), true, other);
         } else {
-          Move({id, true, produced}, w.state, Base(w.layer_class, Phase::kReduce, When::kStep), true, other);
+          Move({id, true, produced}, w.state, Base(w.layer_class, Phase::kReduce, When::kStep),
+               true, other);
         }
       }
       if (w.reduce_each_micro_batch) {
-        Move({id, true, w.gradient}, w.state, Base(w.layer_class, Phase::kReduce, When::kStep), true, other);
+        Move({id, true, w.gradient}, w.state, Base(w.layer_class, Phase::kReduce, When::kStep),
+             true, other);
       }
       Move({id, false, w.home}, w.state, Base(w.layer_class, Phase::kUpdate, When::kStep), false);
       Step update = Base(w.layer_class, Phase::kUpdate, When::kStep);
@@ -366,12 +389,14 @@ class Deriver {
     }
   }
 
-  // Atoms of axes that do not cut the batch or the sequence between replicas: sums over them come first.
+  // Atoms of axes that do not cut the batch or the sequence between replicas: sums over them come
+  // first.
   AtomMask NotOfTheBatch(bool sharded) const {
     if (!sharded) return 0;
     AtomMask mask = 0;
     for (const Axis& axis : mesh_.axes()) {
-      if (axis.role == AxisRole::kTensor && !axis.borrows) mask = static_cast<AtomMask>(mask | axis.atoms);
+      if (axis.role == AxisRole::kTensor && !axis.borrows)
+        mask = static_cast<AtomMask>(mask | axis.atoms);
     }
     return mask;
   }
@@ -397,7 +422,8 @@ std::vector<Hop> Hops(const Placement& from, const Placement& to, AtomMask reduc
     AtomMask group = 0;
     for (std::size_t a = 0; a < kMaxAtoms; ++a) {
       Collective collective;
-      if ((among >> a & 1) == 0 || !MoveOf(at.at(a), to.at(a), &collective) || collective != kind) continue;
+      if ((among >> a & 1) == 0 || !MoveOf(at.at(a), to.at(a), &collective) || collective != kind)
+        continue;
       group = static_cast<AtomMask>(group | (1u << a));
     }
     if (group == 0) return;

@@ -14,7 +14,8 @@ namespace {
 
 class Applier {
  public:
-  Applier(Program program, const std::vector<StrategyUse>& uses, const AccountingRules& rules, Diagnostics* diagnostics)
+  Applier(Program program, const std::vector<StrategyUse>& uses, const AccountingRules& rules,
+          Diagnostics* diagnostics)
       : uses_(uses), rules_(rules), diagnostics_(*diagnostics) {
     out_.program = std::move(program);
   }
@@ -23,8 +24,12 @@ class Applier {
     Record();
     Declare(mesh_order, mesh_place);
     if (diagnostics_.HasErrors()) return std::nullopt;
-    Each<RetypeEdit>([&](const RetypeEdit& e, const Edit&) { EachTensor(e.which, [&](Tensor& t) { t.dtype = e.dtype; }); });
-    Each<ScaleEdit>([&](const ScaleEdit& e, const Edit&) { EachTensor(e.which, [&](Tensor& t) { t.scale *= e.factor; }); });
+    Each<RetypeEdit>([&](const RetypeEdit& e, const Edit&) {
+      EachTensor(e.which, [&](Tensor& t) { t.dtype = e.dtype; });
+    });
+    Each<ScaleEdit>([&](const ScaleEdit& e, const Edit&) {
+      EachTensor(e.which, [&](Tensor& t) { t.scale *= e.factor; });
+    });
     for (const bool must : {true, false}) {
       const Program before = out_.program;  // every fill sees the musts, and no other fill
       Each<ShardEdit>([&](const ShardEdit& e, const Edit& edit) {
@@ -34,8 +39,11 @@ class Applier {
     Each<OpenEdit>([&](const OpenEdit& e, const Edit& edit) { Open(e, edit.author); });
     PlaceWork(out_.program);
     State();
-    Each<RecomputeEdit>([&](const RecomputeEdit& e, const Edit& edit) { Recompute(e, edit.author); });
-    Each<KeepMovedEdit>([&](const KeepMovedEdit& e, const Edit&) { EachTensor(e.which, [](Tensor& t) { t.keep_moved = true; }); });
+    Each<RecomputeEdit>(
+        [&](const RecomputeEdit& e, const Edit& edit) { Recompute(e, edit.author); });
+    Each<KeepMovedEdit>([&](const KeepMovedEdit& e, const Edit&) {
+      EachTensor(e.which, [](Tensor& t) { t.keep_moved = true; });
+    });
     if (diagnostics_.HasErrors()) return std::nullopt;
     out_.derived = Derive(out_.program, out_.mesh);
     Realise();
@@ -70,7 +78,8 @@ class Applier {
   template <class F>
   void EachTensor(const TensorFilter& which, F apply) {
     for (std::size_t i = 0; i < out_.program.tensors.size(); ++i) {
-      if (!which || which(TensorView(out_.program, out_.mesh, TensorId(i)))) apply(out_.program.tensors[i]);
+      if (!which || which(TensorView(out_.program, out_.mesh, TensorId(i))))
+        apply(out_.program.tensors[i]);
     }
   }
 
@@ -78,7 +87,9 @@ class Applier {
     const StrategyUse& use = uses_[static_cast<std::size_t>(author)];
     return use.place_of ? use.place_of(parameter) : Place{};
   }
-  const std::string& NameOf(std::int16_t author) const { return uses_[static_cast<std::size_t>(author)].name; }
+  const std::string& NameOf(std::int16_t author) const {
+    return uses_[static_cast<std::size_t>(author)].name;
+  }
 
   void Declare(const std::string& mesh_order, const Place& mesh_place) {
     std::vector<DeclaredAxis> axes;
@@ -90,19 +101,24 @@ class Applier {
       return std::tie(a.spec.role, a.spec.name) < std::tie(b.spec.role, b.spec.name);
     });
     out_.mesh = BuildMesh(axes, mesh_order, mesh_place, &diagnostics_);
-    Each<PlanFactEdit>([&](const PlanFactEdit& e, const Edit&) { out_.plan_facts[e.key] = e.value; });
+    Each<PlanFactEdit>(
+        [&](const PlanFactEdit& e, const Edit&) { out_.plan_facts[e.key] = e.value; });
   }
 
   void Clash(const std::string& what, std::int16_t first, std::int16_t second) {
     Diagnostic clash;
     clash.code = "strategy.clash";
-    clash.message = absl::StrCat("\"", NameOf(second), "\" and \"", NameOf(first), "\" contradict each other: ", what);
-    clash.hint = absl::StrCat("leave out one of [strategy.", NameOf(first), "] and [strategy.", NameOf(second), "]");
+    clash.message = absl::StrCat("\"", NameOf(second), "\" and \"", NameOf(first),
+                                 "\" contradict each other: ", what);
+    clash.hint = absl::StrCat("leave out one of [strategy.", NameOf(first), "] and [strategy.",
+                              NameOf(second), "]");
     clash.place = PlaceOf(second);
     clash.other_places.push_back(PlaceOf(first));
     // One message per pair of culprits says enough; each row would repeat it.
     for (const Diagnostic& known : diagnostics_.all()) {
-      if (known.code == clash.code && known.place == clash.place && known.other_places == clash.other_places) return;
+      if (known.code == clash.code && known.place == clash.place &&
+          known.other_places == clash.other_places)
+        return;
     }
     diagnostics_.Add(std::move(clash));
   }
@@ -113,14 +129,18 @@ class Applier {
     if (!dim.valid() || atoms == 0) return;
     for (std::size_t i = 0; i < out_.program.tensors.size(); ++i) {
       Tensor& tensor = out_.program.tensors[i];
-      if (!tensor.Has(dim) || (e.which && !e.which(TensorView(before, out_.mesh, TensorId(i))))) continue;
+      if (!tensor.Has(dim) || (e.which && !e.which(TensorView(before, out_.mesh, TensorId(i)))))
+        continue;
       for (std::size_t a = 0; a < kMaxAtoms; ++a) {
         if (!(atoms >> a & 1)) continue;
         if (!e.must && !before.tensors[i].use.at(a).whole()) continue;
         if (!tensor.use.at(a).whole() && tensor.use.at(a) != Layout::Cut(dim)) {
-          Clash(absl::StrCat("both cut \"", tensor.name, "\" along ", out_.mesh.NameOf(static_cast<AtomMask>(1u << a)),
-                             ", one over ", out_.program.dimension(dim).name, ", the other over ",
-                             tensor.use.at(a).cut() ? out_.program.dimension(tensor.use.at(a).dim()).name : "a partial sum"),
+          Clash(absl::StrCat("both cut \"", tensor.name, "\" along ",
+                             out_.mesh.NameOf(static_cast<AtomMask>(1u << a)), ", one over ",
+                             out_.program.dimension(dim).name, ", the other over ",
+                             tensor.use.at(a).cut()
+                                 ? out_.program.dimension(tensor.use.at(a).dim()).name
+                                 : "a partial sum"),
                 tensor.author[a], author);
           continue;
         }
@@ -136,7 +156,8 @@ class Applier {
       for (std::size_t a = 0; a < kMaxAtoms; ++a) {
         if (!(atoms >> a & 1)) continue;
         if (!tensor.use.at(a).whole() && !tensor.use.at(a).sum()) {
-          Clash(absl::StrCat("\"", tensor.name, "\" is both cut and left as an open sum"), tensor.author[a], author);
+          Clash(absl::StrCat("\"", tensor.name, "\" is both cut and left as an open sum"),
+                tensor.author[a], author);
           continue;
         }
         tensor.use.Set(a, Layout::Sum());
@@ -163,7 +184,8 @@ class Applier {
   }
 
   void State() {
-    for (Tensor& tensor : out_.program.tensors) tensor.home = tensor.state = tensor.gradient = tensor.use;
+    for (Tensor& tensor : out_.program.tensors)
+      tensor.home = tensor.state = tensor.gradient = tensor.use;
     Each<StateEdit>([&](const StateEdit& e, const Edit& edit) {
       const AtomMask over = AtomsOver(e);
       for (std::size_t i = 0; i < out_.program.tensors.size(); ++i) {
@@ -171,7 +193,8 @@ class Applier {
         if (w.role != TensorRole::kParameter) continue;
         if (e.which && !e.which(TensorView(out_.program, out_.mesh, TensorId(i)))) continue;
         if (w.state_author >= 0) {
-          Clash(absl::StrCat("both say where the state of \"", w.name, "\" lives"), w.state_author, edit.author);
+          Clash(absl::StrCat("both say where the state of \"", w.name, "\" lives"), w.state_author,
+                edit.author);
           continue;
         }
         w.state_author = edit.author;
@@ -222,13 +245,15 @@ class Applier {
     Each<RealiseEdit>([&](const RealiseEdit& e, const Edit& edit) {
       std::vector<Step> steps;
       for (const Step& step : out_.derived.steps) {
-        if (step.kind != StepKind::kMove || step.realised || step.collective == Collective::kSlice || !e.which(View(step))) {
+        if (step.kind != StepKind::kMove || step.realised ||
+            step.collective == Collective::kSlice || !e.which(View(step))) {
           steps.push_back(step);
           continue;
         }
         Placement via = step.source.at;
         for (std::size_t a = 0; a < kMaxAtoms; ++a) {
-          if (step.group >> a & 1) via.Set(a, e.via(AtomId(a), step.source.at.at(a), step.target.at.at(a)));
+          if (step.group >> a & 1)
+            via.Set(a, e.via(AtomId(a), step.source.at.at(a), step.target.at.at(a)));
         }
         Version at = step.source;
         for (const Placement& to : {via, step.target.at}) {
@@ -249,8 +274,9 @@ class Applier {
     });
   }
 
-  // A hop is possible when its group holds all that its members need afterwards: of the atoms that cut a dimension (or
-  // the flattened tensor) before or after, those that move must nest inside those that stay.
+  // A hop is possible when its group holds all that its members need afterwards: of the atoms that
+  // cut a dimension (or the flattened tensor) before or after, those that move must nest inside
+  // those that stay.
   bool Possible(const Step& step) const {
     std::vector<Layout> layouts;
     for (std::size_t a = 0; a < kMaxAtoms; ++a) {
@@ -259,10 +285,12 @@ class Applier {
       }
     }
     for (const Layout layout : layouts) {
-      const DimensionKind kind = layout.flat() ? DimensionKind::kFixed : out_.program.dimension(layout.dim()).kind;
+      const DimensionKind kind =
+          layout.flat() ? DimensionKind::kFixed : out_.program.dimension(layout.dim()).kind;
       bool moving = false;
       for (const AtomId atom : out_.mesh.Nesting(kind != DimensionKind::kFixed)) {
-        const bool before = step.source.at.at(atom) == layout, after = step.target.at.at(atom) == layout;
+        const bool before = step.source.at.at(atom) == layout,
+                   after = step.target.at.at(atom) == layout;
         if (before != after) moving = true;
         if (moving && before && after) return false;
       }
@@ -274,12 +302,16 @@ class Applier {
     for (const Step& step : out_.derived.steps) {
       if (step.kind != StepKind::kMove || Possible(step)) continue;
       const std::string author = step.author >= 0 ? NameOf(step.author) : out_.program.facts.name;
-      diagnostics_.Error("strategy.impossible", step.author >= 0 ? PlaceOf(step.author) : Place{},
-                         absl::StrCat("\"", author, "\" needs a transfer that its group cannot make: ",
-                                      out_.program.Describe(out_.program.tensor(step.source.tensor), step.source.at, out_.mesh),
-                                      " to ", out_.program.Describe(out_.program.tensor(step.source.tensor), step.target.at, out_.mesh),
-                                      " (an outer cut would move over an inner one that stays)"),
-                         "move the inner cut as well, or cut in another order");
+      diagnostics_.Error(
+          "strategy.impossible", step.author >= 0 ? PlaceOf(step.author) : Place{},
+          absl::StrCat("\"", author, "\" needs a transfer that its group cannot make: ",
+                       out_.program.Describe(out_.program.tensor(step.source.tensor),
+                                             step.source.at, out_.mesh),
+                       " to ",
+                       out_.program.Describe(out_.program.tensor(step.source.tensor),
+                                             step.target.at, out_.mesh),
+                       " (an outer cut would move over an inner one that stays)"),
+          "move the inner cut as well, or cut in another order");
       return;  // the same reason for each further one
     }
   }

@@ -1,9 +1,11 @@
 #pragma once
-// Applying the strategies' edits to a Program, phase by phase: declare, retype and scale, shard, fill, place
-// work, state, activations, derive, realise. The order of the file does not matter; two edits that want
-// different things of the same row are a diagnostic that names both strategies and both places.
+// Applying the strategies' edits to a Program, phase by phase: declare, retype and scale, shard,
+// fill, place work, state, activations, derive, realise. The order of the file does not matter; two
+// edits that want different things of the same row are a diagnostic that names both strategies and
+// both places.
 //
-//   std::optional<Edited> edited = ApplyStrategies(std::move(program), uses, rules, mesh_order, &diagnostics);
+//   std::optional<Edited> edited = ApplyStrategies(std::move(program), uses, rules, mesh_order,
+//   &diagnostics);
 
 #include <map>
 #include <optional>
@@ -22,7 +24,8 @@ struct StrategyUse {
   std::function<Place(const std::string& parameter)> place_of;  // "" = the table itself
 };
 
-// The product of the dimensions ("64 attention heads") must divide by the degree of these atoms; checked for every plan.
+// The product of the dimensions ("64 attention heads") must divide by the degree of these atoms;
+// checked for every plan.
 struct Requirement {
   AtomMask atoms = 0;
   std::vector<DimensionId> dimensions;
@@ -43,8 +46,9 @@ std::optional<Edited> ApplyStrategies(Program program, const std::vector<Strateg
                                       const AccountingRules& rules, const std::string& mesh_order,
                                       const Place& mesh_place, Diagnostics* diagnostics);
 
-// Every layer written out: each class repeated, streams joined, segments of recomputed layers as one class. What
-// the toy machine of the tests runs; deriving it gives the rolled program's steps, layer by layer.
+// Every layer written out: each class repeated, streams joined, segments of recomputed layers as
+// one class. What the toy machine of the tests runs; deriving it gives the rolled program's steps,
+// layer by layer.
 Program Unroll(const Program& program);
 
 }  // namespace shardlab

@@ -7,8 +7,8 @@ namespace shardlab {
 namespace {
 
 constexpr std::size_t kF = 0, kI = 1, kW = 2, kB = 3;  // as WorkKind
-constexpr std::size_t kKeptSlot = kAccounts, kBoundarySlot = kAccounts + 1, kReplayedSlot = kAccounts + 2,
-                      kInnerSlot = kAccounts + 3;
+constexpr std::size_t kKeptSlot = kAccounts, kBoundarySlot = kAccounts + 1,
+                      kReplayedSlot = kAccounts + 2, kInnerSlot = kAccounts + 3;
 
 std::size_t Index(AxisRole role) { return static_cast<std::size_t>(role); }
 std::size_t Index(Account account) { return static_cast<std::size_t>(account); }
@@ -72,15 +72,24 @@ void AddOps(const Composition& c, Workspace& w) {
     ClassCosts& cost = w.costs[term.layer_class];
     const double seconds = term.count * w.op_seconds[term.price];
     switch (term.bucket) {
-      case Bucket::kForward: cost.forward += seconds; break;
-      case Bucket::kReplay: cost.replay += seconds; break;
-      case Bucket::kInputGradient: cost.input_gradient += seconds; break;
-      case Bucket::kWeightGradient: cost.weight_gradient += seconds; break;
+      case Bucket::kForward:
+        cost.forward += seconds;
+        break;
+      case Bucket::kReplay:
+        cost.replay += seconds;
+        break;
+      case Bucket::kInputGradient:
+        cost.input_gradient += seconds;
+        break;
+      case Bucket::kWeightGradient:
+        cost.weight_gradient += seconds;
+        break;
     }
   }
 }
 
-void AddTransfer(const Composition& c, const Plan& plan, const TransferRow& row, double seconds, ClassCosts& cost) {
+void AddTransfer(const Composition& c, const Plan& plan, const TransferRow& row, double seconds,
+                 ClassCosts& cost) {
   const std::size_t role = Index(row.role);
   const bool blocks = row.hide == HideBehind::kNothing && row.phase == Phase::kReduce;
   if (c.rules.reductions_after_pipeline && blocks && row.when == When::kMicroBatch) {
@@ -90,25 +99,39 @@ void AddTransfer(const Composition& c, const Plan& plan, const TransferRow& row,
   }
   if (row.when == When::kStep) {
     switch (row.hide) {
-      case HideBehind::kLastBackward: cost.step_trailing[role] += seconds; break;
-      case HideBehind::kIgnored: cost.step_ignored[role] += seconds; break;
-      default: cost.step_blocking[role] += seconds; break;
+      case HideBehind::kLastBackward:
+        cost.step_trailing[role] += seconds;
+        break;
+      case HideBehind::kIgnored:
+        cost.step_ignored[role] += seconds;
+        break;
+      default:
+        cost.step_blocking[role] += seconds;
+        break;
     }
     return;
   }
   const bool forward = row.phase == Phase::kForward;
   switch (row.hide) {
     case HideBehind::kPrefetch:
-      (forward ? cost.gather_forward : row.phase == Phase::kReduce ? cost.scatter : cost.gather_backward) += seconds;
+      (forward                       ? cost.gather_forward
+       : row.phase == Phase::kReduce ? cost.scatter
+                                     : cost.gather_backward) += seconds;
       return;
-    case HideBehind::kIgnored: cost.hidden[role] += seconds; return;
-    // A reduction of each micro-batch trails behind that micro-batch's backward pass as the last one does.
-    case HideBehind::kLastBackward: cost.scatter += seconds; return;
+    case HideBehind::kIgnored:
+      cost.hidden[role] += seconds;
+      return;
+    // A reduction of each micro-batch trails behind that micro-batch's backward pass as the last
+    // one does.
+    case HideBehind::kLastBackward:
+      cost.scatter += seconds;
+      return;
     case HideBehind::kShare:
       cost.hidden[role] += row.share * seconds;
       seconds -= row.share * seconds;
       break;
-    case HideBehind::kNothing: break;
+    case HideBehind::kNothing:
+      break;
   }
   (forward ? cost.blocking_forward : cost.blocking_backward)[role] += seconds;
 }
@@ -116,19 +139,26 @@ void AddTransfer(const Composition& c, const Plan& plan, const TransferRow& row,
 void AddTransfers(const Composition& c, const Plan& plan, Workspace& w) {
   for (std::size_t i = 0; i < c.form.transfer_prices.size(); ++i) {
     const TransferPrice& price = c.form.transfer_prices[i];
-    w.transfer_seconds[i] = w.degrees[price.mask] <= 1 ? 0
-                            : c.network->TransferTime({price.collective, Bytes(Payload(price, w))}, w.span_of[price.mask]).value();
+    w.transfer_seconds[i] = w.degrees[price.mask] <= 1
+                                ? 0
+                                : c.network
+                                      ->TransferTime({price.collective, Bytes(Payload(price, w))},
+                                                     w.span_of[price.mask])
+                                      .value();
   }
   for (const TransferTerm& term : c.form.transfer_terms) {
     const double seconds = term.count * w.transfer_seconds[term.row.price];
-    if (seconds > 0) AddTransfer(c, plan, term.row, seconds, w.costs[term.row.per_layer ? term.row.layer_class : c.form.classes.size()]);
+    if (seconds > 0)
+      AddTransfer(c, plan, term.row, seconds,
+                  w.costs[term.row.per_layer ? term.row.layer_class : c.form.classes.size()]);
   }
 }
 
 void SumUp(Workspace& w) {
   for (ClassCosts& cost : w.costs) {
     cost.slot_forward = cost.forward + Sum(cost.blocking_forward);
-    cost.slot_backward = cost.input_gradient + cost.weight_gradient + cost.replay + Sum(cost.blocking_backward);
+    cost.slot_backward =
+        cost.input_gradient + cost.weight_gradient + cost.replay + Sum(cost.blocking_backward);
     cost.step_now = Sum(cost.step_blocking);
     cost.step_late = Sum(cost.step_trailing);
   }
@@ -143,16 +173,19 @@ struct RankWork {
   double SlotBackward() const { return backward + recompute + Sum(exposed_backward); }
 };
 
-// Layers of cost class k on a stage; behind the layer classes stands what a rank does once, on its first stage.
+// Layers of cost class k on a stage; behind the layer classes stands what a rank does once, on its
+// first stage.
 double CountOf(const Composition& c, const Plan& plan, int stage, bool first, std::size_t k) {
   return k < c.form.classes.size() ? LayersOn(c, plan, stage, k) : first ? 1 : 0;
 }
 
-void AddScaled(std::array<double, kAxisRoles>& to, const std::array<double, kAxisRoles>& from, double n) {
+void AddScaled(std::array<double, kAxisRoles>& to, const std::array<double, kAxisRoles>& from,
+               double n) {
   for (std::size_t r = 0; r < kAxisRoles; ++r) to[r] += n * from[r];
 }
 
-// Gathers one block ahead and reductions one block behind, hidden under the compute of the neighbouring blocks.
+// Gathers one block ahead and reductions one block behind, hidden under the compute of the
+// neighbouring blocks.
 void AddPrefetched(const AccountingRules& rules, const ClassCosts& cost, double n, RankWork& work) {
   const double gather_f = cost.gather_forward, behind = cost.gather_backward + cost.scatter;
   if (gather_f + behind == 0 || rules.prefetch_hides_in_slot) return;
@@ -162,13 +195,15 @@ void AddPrefetched(const AccountingRules& rules, const ClassCosts& cost, double 
       cost.input_gradient + cost.weight_gradient + cost.replay + Sum(cost.blocking_backward);
   // The first gather of a pass has nothing before it and the last reduction nothing behind it.
   const double shown_f = n * std::max(0.0, gather_f - forward) + std::min(gather_f, forward);
-  const double shown_b = n * std::max(0.0, behind - backward) + std::min(std::max(cost.gather_backward, cost.scatter), backward);
+  const double shown_b = n * std::max(0.0, behind - backward) +
+                         std::min(std::max(cost.gather_backward, cost.scatter), backward);
   work.exposed_forward[data] += shown_f;
   work.exposed_backward[data] += shown_b;
   work.hidden[data] += n * (gather_f + behind) - shown_f - shown_b;
 }
 
-// The classroom's rule: per micro-batch the longer of (compute and blocking traffic) and (gathers and reduction).
+// The classroom's rule: per micro-batch the longer of (compute and blocking traffic) and (gathers
+// and reduction).
 void HideInSlot(double prefetched, RankWork& work) {
   const double slot = work.SlotForward() + work.SlotBackward();
   const double shown = std::max(0.0, prefetched - slot);
@@ -181,7 +216,8 @@ struct StageSum {
   std::array<double, kAxisRoles> trailing{};
 };
 
-void AddStage(const Composition& c, const Plan& plan, int stage, bool first, const Workspace& w, StageSum& sum) {
+void AddStage(const Composition& c, const Plan& plan, int stage, bool first, const Workspace& w,
+              StageSum& sum) {
   for (std::size_t k = 0; k < w.costs.size(); ++k) {
     const double n = CountOf(c, plan, stage, first, k);
     if (n == 0) continue;
@@ -200,7 +236,8 @@ void AddStage(const Composition& c, const Plan& plan, int stage, bool first, con
   }
 }
 
-// Of what trails behind the last backward pass all but the last block's share hides while that pass lasts.
+// Of what trails behind the last backward pass all but the last block's share hides while that pass
+// lasts.
 double TrailingShown(double total, double blocks, double backward) {
   return total <= 0 ? 0 : std::max(total / std::max(1.0, blocks), total - backward);
 }
@@ -219,7 +256,8 @@ int StageOf(const Plan& plan, int rank, int chunk, const CompiledOrder* order) {
 }
 
 // The classroom takes the largest gathers and reductions of any stage for all of them.
-double LargestPrefetch(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order, const Workspace& w) {
+double LargestPrefetch(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
+                       const Workspace& w) {
   double largest = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     double stage = 0;
@@ -233,9 +271,10 @@ double LargestPrefetch(const Composition& c, const Plan& plan, int rank, const C
   return largest;
 }
 
-// The fast pass: what a rank's micro-batch and step end take, in sum. Fills the stages' costs; returns the seconds
-// that the rank spends after its last op.
-double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order, double prefetch, Workspace& w) {
+// The fast pass: what a rank's micro-batch and step end take, in sum. Fills the stages' costs;
+// returns the seconds that the rank spends after its last op.
+double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
+            double prefetch, Workspace& w) {
   double now = 0, late = 0, blocks = 0, backward = 0, slot = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     const int stage = StageOf(plan, rank, chunk, order);
@@ -271,7 +310,8 @@ double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrde
 }
 
 // The same with its parts, for the one rank that is reported.
-RankWork Parts(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order, double prefetch, const Workspace& w) {
+RankWork Parts(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
+               double prefetch, const Workspace& w) {
   RankWork all;
   std::array<double, kAxisRoles> trailing{};
   double blocks = 0, backward = 0;
@@ -300,7 +340,8 @@ RankWork Parts(const Composition& c, const Plan& plan, int rank, const CompiledO
   return all;
 }
 
-RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order, const Workspace& w) {
+RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
+                    const Workspace& w) {
   RankMemory memory;
   double working = 0, kept = 0, in_flight = 0, gathered = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
@@ -311,7 +352,8 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
       const double n = LayersOn(c, plan, stage, k);
       if (n == 0) continue;
       const ClassCosts& cost = w.costs[k];
-      for (const Account account : {Account::kParameters, Account::kGradients, Account::kOptimizer}) {
+      for (const Account account :
+           {Account::kParameters, Account::kGradients, Account::kOptimizer}) {
         memory.bytes[Index(account)] += n * cost.bytes[Index(account)];
       }
       gathered = std::max(gathered, cost.bytes[Index(Account::kGathered)]);
@@ -323,7 +365,8 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
       }
       kept += held * std::ceil(n / row.segment) * cost.bytes[kBoundarySlot];
       const double together = std::min(n, static_cast<double>(row.segment));
-      working = std::max(working, together * cost.bytes[kReplayedSlot] + (together - 1) * cost.bytes[kInnerSlot]);
+      working = std::max(
+          working, together * cost.bytes[kReplayedSlot] + (together - 1) * cost.bytes[kInnerSlot]);
     }
   }
   memory.in_flight = in_flight / plan.chunks;
@@ -350,7 +393,8 @@ double EqualMakespan(const Composition& c, const Plan& plan, const Workspace& w)
   return slots < 0 ? -1 : slots * plan.chunks * (w.stage_cost[kF] + w.stage_cost[kB]);
 }
 
-double PlayPipeline(const Composition& c, const Plan& plan, const CompiledOrder* order, double hop, Workspace& w) {
+double PlayPipeline(const Composition& c, const Plan& plan, const CompiledOrder* order, double hop,
+                    Workspace& w) {
   if (plan.pipeline == 1) {
     w.finish[0] = plan.micro_batches * w.slot[0];
     return w.finish[0];
@@ -390,7 +434,8 @@ void Workspace::Reserve(const Plan& plan, const CompiledOrder* order) {
     slot.resize(ranks);
     step_end.resize(ranks);
   }
-  if (stage_cost.size() < ranks * Size(plan.chunks) * 4) stage_cost.resize(ranks * Size(plan.chunks) * 4);
+  if (stage_cost.size() < ranks * Size(plan.chunks) * 4)
+    stage_cost.resize(ranks * Size(plan.chunks) * 4);
   if (order != nullptr && ends.size() < order->events.size()) ends.resize(order->events.size());
 }
 
@@ -408,7 +453,10 @@ double Payload(const TransferPrice& price, const Workspace& w) noexcept {
 }
 
 double HopSeconds(const Composition& c, const Workspace& w) noexcept {
-  return c.network->TransferTime({Collective::kSendRecv, Bytes(w.blocks[c.form.boundary])}, w.spans.PipelineHop()).value();
+  return c.network
+      ->TransferTime({Collective::kSendRecv, Bytes(w.blocks[c.form.boundary])},
+                     w.spans.PipelineHop())
+      .value();
 }
 
 double OptimizerSeconds(const Composition& c, const RankMemory& memory) noexcept {
@@ -424,20 +472,22 @@ double OptimizerSeconds(const Composition& c, const RankMemory& memory) noexcept
   return c.hardware->OpTime(shape).value();
 }
 
-void ComputeCosts(const Composition& c, const Plan& plan, int pipeline_rank, Workspace& w, bool all_blocks) noexcept {
+void ComputeCosts(const Composition& c, const Plan& plan, int pipeline_rank, Workspace& w,
+                  bool all_blocks) noexcept {
   FillSizes(c, plan, w, all_blocks);
   for (std::size_t i = 0; i < c.form.masks.size(); ++i) {
     if (w.degrees[i] > 1) w.span_of[i] = w.spans.Of(c.form.masks[i], pipeline_rank);
   }
   std::fill(w.costs.begin(), w.costs.end(), ClassCosts());
-  for (const MemoryTerm& term : c.form.memory_terms) w.costs[term.layer_class].bytes[term.slot] += w.blocks[term.block];
+  for (const MemoryTerm& term : c.form.memory_terms)
+    w.costs[term.layer_class].bytes[term.slot] += w.blocks[term.block];
   AddOps(c, w);
   AddTransfers(c, plan, w);
   SumUp(w);
 }
 
-Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder* order, Workspace& w,
-                    bool hops) noexcept {
+Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder* order,
+                    Workspace& w, bool hops) noexcept {
   w.spans.Set(plan);
   const bool uniform = w.spans.Uniform();
   ComputeCosts(c, plan, 0, w);
@@ -482,10 +532,12 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
   e.time.backward = m * work.backward;
   e.time.recompute = m * work.recompute;
   for (std::size_t r = 0; r < kAxisRoles; ++r) {
-    e.time.exposed[r] = m * (work.exposed_forward[r] + work.exposed_backward[r]) + work.step_exposed[r];
+    e.time.exposed[r] =
+        m * (work.exposed_forward[r] + work.exposed_backward[r]) + work.step_exposed[r];
     e.time.hidden[r] = m * work.hidden[r] + work.step_hidden[r];
   }
-  const double busy = e.time.forward + e.time.backward + e.time.recompute + e.time.optimizer + Sum(e.time.exposed);
+  const double busy =
+      e.time.forward + e.time.backward + e.time.recompute + e.time.optimizer + Sum(e.time.exposed);
   // What is left of sums of many terms is rounding, not idleness.
   e.time.bubble = e.step - busy > 1e-12 * e.step ? e.step - busy : 0;
   e.approximate = c.form.overlaps;

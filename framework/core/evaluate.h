@@ -1,6 +1,7 @@
 #pragma once
-// Evaluate: one plan in tenths of a microsecond. Arithmetic on flat rows: no allocation, no strings. Explain shows
-// the same rows with their names; Simulate reaches the same answer another way.
+// Evaluate: one plan in tenths of a microsecond. Arithmetic on flat rows: no allocation, no
+// strings. Explain shows the same rows with their names; Simulate reaches the same answer another
+// way.
 //
 //   Workspace workspace(composition);           // once per thread
 //   Evaluation e = Evaluate(composition, plan, order, workspace);
@@ -18,11 +19,13 @@ namespace shardlab {
 
 // Per layer class: what one layer costs on one rank.
 struct ClassCosts {
-  std::array<double, kMemorySlots> bytes{};  // [Account], then activations of a micro-batch by residency
+  std::array<double, kMemorySlots>
+      bytes{};  // [Account], then activations of a micro-batch by residency
   double forward = 0, input_gradient = 0, weight_gradient = 0, replay = 0;  // seconds
-  // Seconds of collectives per micro-batch that block, by role, in the forward and in the backward pass.
+  // Seconds of collectives per micro-batch that block, by role, in the forward and in the backward
+  // pass.
   std::array<double, kAxisRoles> blocking_forward{}, blocking_backward{};
-  std::array<double, kAxisRoles> hidden{};  // and those that never show
+  std::array<double, kAxisRoles> hidden{};                      // and those that never show
   double gather_forward = 0, gather_backward = 0, scatter = 0;  // prefetched and trailing
   // Once a step: blocking, hidden behind the last backward as far as it reaches, not counted.
   std::array<double, kAxisRoles> step_blocking{}, step_trailing{}, step_ignored{};
@@ -43,14 +46,14 @@ struct RankMemory {
 };
 
 struct Evaluation {
-  double step = 0;        // seconds
-  double pipeline = 0;    // makespan of the pipeline alone
+  double step = 0;      // seconds
+  double pipeline = 0;  // makespan of the pipeline alone
   bool fits = false;
-  int worst_rank = 0;     // most memory
-  double peak = 0;        // bytes on it
+  int worst_rank = 0;  // most memory
+  double peak = 0;     // bytes on it
   double capacity = 0;
-  int time_rank = 0;      // ends last
-  TimeParts time;         // of that rank; partition the step
+  int time_rank = 0;  // ends last
+  TimeParts time;     // of that rank; partition the step
   bool approximate = false;
 };
 
@@ -58,35 +61,40 @@ struct Evaluation {
 class Workspace {
  public:
   explicit Workspace(const Composition& composition);
-  // Makes room for a plan; the only call that allocates, and only when a plan is larger than all before.
+  // Makes room for a plan; the only call that allocates, and only when a plan is larger than all
+  // before.
   void Reserve(const Plan& plan, const CompiledOrder* order);
 
   SpanTable spans;
   std::vector<double> degrees, locals, products, blocks;  // [Form::masks], [Form::locals], ...
-  std::vector<double> op_seconds, transfer_seconds;   // [Form::op_prices], [Form::transfer_prices]
-  std::vector<Span> span_of;                          // [Form::masks]
-  std::vector<ClassCosts> costs;                      // [class]
-  std::vector<double> stage_cost;                     // [stage x 4 + WorkKind]
-  std::vector<double> ends;                           // [event]
-  std::vector<RankMemory> memory;                     // [pipeline rank]
-  std::vector<double> finish, slot, step_end;         // [pipeline rank]
+  std::vector<double> op_seconds, transfer_seconds;  // [Form::op_prices], [Form::transfer_prices]
+  std::vector<Span> span_of;                         // [Form::masks]
+  std::vector<ClassCosts> costs;                     // [class]
+  std::vector<double> stage_cost;                    // [stage x 4 + WorkKind]
+  std::vector<double> ends;                          // [event]
+  std::vector<RankMemory> memory;                    // [pipeline rank]
+  std::vector<double> finish, slot, step_end;        // [pipeline rank]
 };
 
-// `order` of (plan.pipeline, chunks, micro_batches); may be null for one pipeline rank. Reserve must have been
-// called for the plan. `hops` false: as if messages between pipeline ranks took no time.
+// `order` of (plan.pipeline, chunks, micro_batches); may be null for one pipeline rank. Reserve
+// must have been called for the plan. `hops` false: as if messages between pipeline ranks took no
+// time.
 Evaluation Evaluate(const Composition& composition, const Plan& plan, const CompiledOrder* order,
                     Workspace& workspace, bool hops = true) noexcept;
 
-// Layers of class `layer_class` on stage `stage` of the plan (1 for an end on its stage, a share for kSpread).
-inline double LayersOn(const Composition& composition, const Plan& plan, int stage, std::size_t layer_class) {
+// Layers of class `layer_class` on stage `stage` of the plan (1 for an end on its stage, a share
+// for kSpread).
+inline double LayersOn(const Composition& composition, const Plan& plan, int stage,
+                       std::size_t layer_class) {
   const LayerSplit& split = composition.splits[static_cast<std::size_t>(plan.split)];
-  return split.counts[static_cast<std::size_t>(stage) * composition.form.classes.size() + layer_class];
+  return split
+      .counts[static_cast<std::size_t>(stage) * composition.form.classes.size() + layer_class];
 }
 
-// The block costs of one pipeline rank: fills degrees to costs of the workspace, for Explain all blocks. Ranks differ
-// only where groups lie differently on the machine.
-void ComputeCosts(const Composition& composition, const Plan& plan, int pipeline_rank, Workspace& workspace,
-                  bool all_blocks = false) noexcept;
+// The block costs of one pipeline rank: fills degrees to costs of the workspace, for Explain all
+// blocks. Ranks differ only where groups lie differently on the machine.
+void ComputeCosts(const Composition& composition, const Plan& plan, int pipeline_rank,
+                  Workspace& workspace, bool all_blocks = false) noexcept;
 
 // What one call of a transfer moves.
 double Payload(const TransferPrice& price, const Workspace& workspace) noexcept;
@@ -94,6 +102,7 @@ double Payload(const TransferPrice& price, const Workspace& workspace) noexcept;
 double HopSeconds(const Composition& composition, const Workspace& workspace) noexcept;
 // Optimizer step of a rank that holds these bytes.
 double OptimizerSeconds(const Composition& composition, const RankMemory& memory) noexcept;
-OpShape ShapeOf(const Composition& composition, const OpPrice& price, const Workspace& workspace) noexcept;
+OpShape ShapeOf(const Composition& composition, const OpPrice& price,
+                const Workspace& workspace) noexcept;
 
 }  // namespace shardlab

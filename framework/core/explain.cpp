@@ -21,7 +21,8 @@ class Explainer {
   Explanation Run(int transfer_rank) {
     const double without_hops = Evaluate(c_, plan_, order_, w_, false).step;
     out_.evaluation = Evaluate(c_, plan_, order_, w_);
-    out_.exposed_pipeline = std::clamp(out_.evaluation.step - without_hops, 0.0, out_.evaluation.time.bubble);
+    out_.exposed_pipeline =
+        std::clamp(out_.evaluation.step - without_hops, 0.0, out_.evaluation.time.bubble);
     OwnBubble();
     RecomputeShare();
     for (int r = 0; r < plan_.pipeline; ++r) {
@@ -64,7 +65,8 @@ class Explainer {
       const int cut = plan_.Size(at.CutOf(dim));
       // What is said of the batch is one rank's micro-batch, however many ranks share a step.
       const bool batch = row.kind == DimensionKind::kBatch;
-      absl::StrAppend(&out, out.empty() ? "" : " x ", row.name, " ", batch ? plan_.micro_batch_size : row.size);
+      absl::StrAppend(&out, out.empty() ? "" : " x ", row.name, " ",
+                      batch ? plan_.micro_batch_size : row.size);
       if (cut > 1 && !batch) absl::StrAppend(&out, "/", cut);
     }
     if (out.empty()) out = "1";
@@ -80,7 +82,8 @@ class Explainer {
     return n == 1 ? "" : absl::StrCat(ShortNumber(n), " layers x ");
   }
 
-  // --- memory -----------------------------------------------------------------------------------------------
+  // --- memory
+  // -----------------------------------------------------------------------------------------------
 
   RankExplanation Rank(int rank) {
     RankExplanation x;
@@ -117,7 +120,8 @@ class Explainer {
         at = &w.gradient;
         width = BytesOf(c_.precision, DtypeSlot::kGradients);
         entry.row = absl::StrCat(w.name, " gradients");
-        entry.source = absl::StrCat("precision ", c_.precision.recipe, ": gradients ", Name(c_.precision.gradients));
+        entry.source = absl::StrCat("precision ", c_.precision.recipe, ": gradients ",
+                                    Name(c_.precision.gradients));
       } else if (row.account == Account::kOptimizer) {
         const OptimizerState& state = c_.states[Size(row.state)];
         at = &w.state;
@@ -126,11 +130,13 @@ class Explainer {
         entry.source = absl::StrCat(c_.optimizer_name, ": ", c_.optimizer->source());
       } else {
         entry.row = absl::StrCat(w.name, " weights");
-        entry.source = absl::StrCat("precision ", c_.precision.recipe, ": parameters ", Name(c_.precision.parameters));
+        entry.source = absl::StrCat("precision ", c_.precision.recipe, ": parameters ",
+                                    Name(c_.precision.parameters));
       }
       const bool sharded = at->Flat() != 0 && w.state_author >= 0;
       entry.author = sharded ? Author(w.state_author) : CutAuthor(w, *at);
-      entry.formula = absl::StrCat(LayersText(n), SizeText(w, *at), " x ", ShortNumber(width), " B", FlatText(*at));
+      entry.formula = absl::StrCat(LayersText(n), SizeText(w, *at), " x ", ShortNumber(width), " B",
+                                   FlatText(*at));
       x.entries.push_back(std::move(entry));
     }
     if (largest == nullptr || !c_.rules.count_gathered) return;
@@ -146,7 +152,8 @@ class Explainer {
 
   std::string CutAuthor(const Tensor& tensor, const Placement& at) const {
     for (std::size_t a = 0; a < kMaxAtoms; ++a) {
-      if (at.at(a).cut() && plan_.atom[a] > 1 && tensor.author[a] >= 0) return Author(tensor.author[a]);
+      if (at.at(a).cut() && plan_.atom[a] > 1 && tensor.author[a] >= 0)
+        return Author(tensor.author[a]);
     }
     return Author(-1);
   }
@@ -157,10 +164,12 @@ class Explainer {
     double most = 0;
     for (std::size_t k = 0; k < c_.form.classes.size(); ++k) {
       for (const int stage : x.stages) {
-        const double together = std::min(LayersOn(c_, plan_, stage, k), static_cast<double>(c_.form.classes[k].segment));
+        const double together = std::min(LayersOn(c_, plan_, stage, k),
+                                         static_cast<double>(c_.form.classes[k].segment));
         if (together == 0) continue;
         const auto& slots = w_.costs[k].bytes;
-        const double bytes = together * slots[kAccounts + 2] + (together - 1) * slots[kAccounts + 3];
+        const double bytes =
+            together * slots[kAccounts + 2] + (together - 1) * slots[kAccounts + 3];
         if (bytes > most) {
           most = bytes;
           working = k;
@@ -173,7 +182,8 @@ class Explainer {
       std::string what;
       for (std::size_t chunk = 0; chunk < x.stages.size(); ++chunk) {
         const double n = LayersOn(c_, plan_, x.stages[chunk], row.layer_class);
-        const double held = order_ == nullptr ? 1 : order_->in_flight[Size(rank * plan_.chunks) + chunk];
+        const double held =
+            order_ == nullptr ? 1 : order_->in_flight[Size(rank * plan_.chunks) + chunk];
         if (n == 0) continue;
         switch (row.residency) {
           case Residency::kKept:
@@ -182,23 +192,28 @@ class Explainer {
             break;
           case Residency::kBoundary:
             times += held * std::ceil(n / layer.segment);
-            what = absl::StrCat(ShortNumber(held), " in flight x ", ShortNumber(std::ceil(n / layer.segment)), " segments x ");
+            what = absl::StrCat(ShortNumber(held), " in flight x ",
+                                ShortNumber(std::ceil(n / layer.segment)), " segments x ");
             break;
           case Residency::kReplayed:
-            layers_now = std::min(n, static_cast<double>(layer.segment)) - (row.of_inner_layers ? 1 : 0);
+            layers_now =
+                std::min(n, static_cast<double>(layer.segment)) - (row.of_inner_layers ? 1 : 0);
             times = std::max(times, layers_now);
             what = absl::StrCat("one segment replayed, ", LayersText(layers_now));
             break;
         }
       }
-      if (times == 0 || (row.residency == Residency::kReplayed && row.layer_class != working)) continue;
+      if (times == 0 || (row.residency == Residency::kReplayed && row.layer_class != working))
+        continue;
       const Tensor& tensor = program_.tensor(row.tensor);
       const Saved& saved = SavedOf(row);
       MemoryEntry entry;
       entry.account = Account::kActivations;
-      entry.author = row.residency == Residency::kKept ? CutAuthor(tensor, saved.at) : RecomputeAuthor(row.layer_class);
+      entry.author = row.residency == Residency::kKept ? CutAuthor(tensor, saved.at)
+                                                       : RecomputeAuthor(row.layer_class);
       entry.row = tensor.name;
-      entry.formula = absl::StrCat(what, SizeText(tensor, saved.at), " x ", ShortNumber(BytesOf(c_.precision, tensor.dtype)), " B");
+      entry.formula = absl::StrCat(what, SizeText(tensor, saved.at), " x ",
+                                   ShortNumber(BytesOf(c_.precision, tensor.dtype)), " B");
       entry.source = absl::StrCat("kept for the backward pass of ", program_.op(saved.reader).name);
       entry.bytes = times * w_.blocks[row.block];
       x.entries.push_back(std::move(entry));
@@ -211,7 +226,8 @@ class Explainer {
 
   std::string RecomputeAuthor(std::size_t layer_class) const {
     for (const Op& op : program_.ops) {
-      if (op.layer_class.index() == layer_class && op.recompute_author >= 0) return Author(op.recompute_author);
+      if (op.layer_class.index() == layer_class && op.recompute_author >= 0)
+        return Author(op.recompute_author);
     }
     return Author(-1);
   }
@@ -221,7 +237,8 @@ class Explainer {
     const auto add = [&](Account account, const char* row, std::string formula) {
       const double bytes = x.memory.bytes[static_cast<std::size_t>(account)];
       if (bytes == 0) return;
-      x.entries.push_back({account, machine.name, row, std::move(formula), "the machine's constants; see provenance", bytes});
+      x.entries.push_back({account, machine.name, row, std::move(formula),
+                           "the machine's constants; see provenance", bytes});
     };
     add(Account::kFragmentation, "reserved and not used",
         absl::StrCat(ShortNumber(machine.fragmentation), " x allocated bytes"));
@@ -229,7 +246,8 @@ class Explainer {
         absl::StrCat(ShortNumber(machine.outside_allocator.value()), " B"));
   }
 
-  // --- communication ----------------------------------------------------------------------------------------
+  // --- communication
+  // ----------------------------------------------------------------------------------------
 
   void Transfers(int rank) {
     double hideable = 0;
@@ -239,7 +257,8 @@ class Explainer {
       const double layers = row.per_layer ? LayersOnRank(rank, row.layer_class) : 1;
       if (layers == 0) continue;
       TransferEntry entry = Transfer(row, layers);
-      const bool overlapped = row.hide == HideBehind::kPrefetch || row.hide == HideBehind::kLastBackward;
+      const bool overlapped =
+          row.hide == HideBehind::kPrefetch || row.hide == HideBehind::kLastBackward;
       if (row.hide == HideBehind::kIgnored || overlapped) entry.exposed_seconds = 0;
       if (row.hide == HideBehind::kShare) entry.exposed_seconds = (1 - row.share) * entry.seconds;
       if (overlapped) hideable += entry.seconds;
@@ -265,7 +284,8 @@ class Explainer {
   std::string AxisName(AtomMask mask) const {
     AtomMask with = mask;
     for (const Axis& axis : c_.edited.mesh.axes()) {
-      if ((axis.atoms & mask) != 0 && plan_.Size(axis.atoms) == plan_.Size(axis.atoms & mask)) with |= axis.atoms;
+      if ((axis.atoms & mask) != 0 && plan_.Size(axis.atoms) == plan_.Size(axis.atoms & mask))
+        with |= axis.atoms;
     }
     return c_.edited.mesh.NameOf(with);
   }
@@ -290,7 +310,8 @@ class Explainer {
     if (row.step >= 0) {
       const Step& step = c_.edited.derived.steps[Size(row.step)];
       entry.tensor = program_.tensor(step.source.tensor).name;
-      if (row.tensors > 1) entry.tensor = absl::StrCat(program_.classes[row.layer_class].name, " weights");
+      if (row.tensors > 1)
+        entry.tensor = absl::StrCat(program_.classes[row.layer_class].name, " weights");
       if (step.source.gradient) entry.tensor += " gradient";
       entry.author = Author(step.author);
       entry.realised = step.realised;
@@ -327,26 +348,33 @@ class Explainer {
       entry.bytes_per_call = w_.blocks[c_.form.boundary];
       entry.bytes = entry.count * entry.bytes_per_call;
       entry.tier = c_.hardware->machine().tiers[Size(entry.span.outermost)].name;
-      entry.algorithm = c_.network->Algorithm({Collective::kSendRecv, Bytes(entry.bytes_per_call)}, entry.span);
+      entry.algorithm =
+          c_.network->Algorithm({Collective::kSendRecv, Bytes(entry.bytes_per_call)}, entry.span);
       entry.seconds = entry.count * HopSeconds(c_, w_);
       out_.transfers.push_back(std::move(entry));
     };
     add(forward, "activations", Phase::kForward);
     add(backward, "gradients", Phase::kInputGradient);
     double sent = 0;
-    for (const TransferEntry& t : out_.transfers) sent += t.role == AxisRole::kPipeline ? t.seconds : 0;
+    for (const TransferEntry& t : out_.transfers)
+      sent += t.role == AxisRole::kPipeline ? t.seconds : 0;
     for (TransferEntry& t : out_.transfers) {
-      if (t.role == AxisRole::kPipeline && sent > 0) t.exposed_seconds = out_.exposed_pipeline * t.seconds / sent;
+      if (t.role == AxisRole::kPipeline && sent > 0)
+        t.exposed_seconds = out_.exposed_pipeline * t.seconds / sent;
     }
   }
 
-  // --- time -------------------------------------------------------------------------------------------------
+  // --- time
+  // -------------------------------------------------------------------------------------------------
 
   static const char* Part(Bucket bucket) {
     switch (bucket) {
-      case Bucket::kForward: return "forward";
-      case Bucket::kReplay: return "recompute";
-      default: return "backward";
+      case Bucket::kForward:
+        return "forward";
+      case Bucket::kReplay:
+        return "recompute";
+      default:
+        return "backward";
     }
   }
 
@@ -358,10 +386,12 @@ class Explainer {
       TimeEntry entry;
       entry.part = Part(row.bucket);
       entry.author = row.bucket == Bucket::kReplay ? RecomputeAuthor(row.layer_class) : Author(-1);
-      entry.row = absl::StrCat(program_.op(row.op).name, row.bucket == Bucket::kWeightGradient ? " (weight gradient)" : "");
+      entry.row = absl::StrCat(program_.op(row.op).name,
+                               row.bucket == Bucket::kWeightGradient ? " (weight gradient)" : "");
       entry.seconds = plan_.micro_batches * n * c_.hardware->OpTime(shape).value();
-      entry.formula = absl::StrCat(plan_.micro_batches, " micro-batches x ", ShortNumber(n), " layers x (",
-                                   Significant(shape.flops / 1e9, 4), " GFLOP, ", Significant(shape.bytes / 1e6, 4), " MB)");
+      entry.formula = absl::StrCat(plan_.micro_batches, " micro-batches x ", ShortNumber(n),
+                                   " layers x (", Significant(shape.flops / 1e9, 4), " GFLOP, ",
+                                   Significant(shape.bytes / 1e6, 4), " MB)");
       out_.times.push_back(std::move(entry));
     }
     if (out_.evaluation.time.optimizer > 0) {
@@ -374,8 +404,10 @@ class Explainer {
     double replayed = 0, needed = 0;
     for (const OpRow& row : c_.form.ops) {
       double n = 0;
-      for (int stage = 0; stage < plan_.pipeline * plan_.chunks; ++stage) n += LayersOn(c_, plan_, stage, row.layer_class);
-      (row.bucket == Bucket::kReplay ? replayed : needed) += n * ShapeOf(c_, c_.form.op_prices[row.price], w_).flops;
+      for (int stage = 0; stage < plan_.pipeline * plan_.chunks; ++stage)
+        n += LayersOn(c_, plan_, stage, row.layer_class);
+      (row.bucket == Bucket::kReplay ? replayed : needed) +=
+          n * ShapeOf(c_, c_.form.op_prices[row.price], w_).flops;
     }
     out_.recompute_flops_share = needed > 0 ? replayed / needed : 0;
   }
@@ -401,7 +433,8 @@ class Explainer {
 
 }  // namespace
 
-Explanation Explain(const Composition& composition, const Plan& plan, const CompiledOrder* order, int transfer_rank) {
+Explanation Explain(const Composition& composition, const Plan& plan, const CompiledOrder* order,
+                    int transfer_rank) {
   return Explainer(composition, plan, order).Run(transfer_rank);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Explain: the rows behind an Evaluation, with names. Each account of each rank is the sum of signed entries: who
-// put the row there, the formula with its values, and the source.
+// Explain: the rows behind an Evaluation, with names. Each account of each rank is the sum of
+// signed entries: who put the row there, the formula with its values, and the source.
 //
 //   Explanation x = Explain(composition, plan, order);
 //   for (const MemoryEntry& e : x.ranks[0].entries) print(e.account, e.author, e.formula, e.bytes);
@@ -35,8 +35,8 @@ struct TransferEntry {
   Span span;
   std::string tier, algorithm;
   bool declared = false, realised = false;
-  std::string why;             // of a declared one
-  double seconds = 0;          // all calls
+  std::string why;     // of a declared one
+  double seconds = 0;  // all calls
   double exposed_seconds = 0;
 };
 
@@ -54,8 +54,8 @@ struct RankExplanation {
 
 struct Explanation {
   Evaluation evaluation;
-  double exposed_pipeline = 0;   // of the bubble: what messages between ranks cost
-  double own_bubble = 0;         // idle between the time rank's first and last op
+  double exposed_pipeline = 0;  // of the bubble: what messages between ranks cost
+  double own_bubble = 0;        // idle between the time rank's first and last op
   double mean_bubble_fraction = 0;
   double recompute_flops_share = 0;  // replayed FLOPs over those of forward and backward
   std::vector<RankExplanation> ranks;
@@ -65,6 +65,7 @@ struct Explanation {
 };
 
 // `transfer_rank` < 0: the rank with most memory.
-Explanation Explain(const Composition& composition, const Plan& plan, const CompiledOrder* order, int transfer_rank = -1);
+Explanation Explain(const Composition& composition, const Plan& plan, const CompiledOrder* order,
+                    int transfer_rank = -1);
 
 }  // namespace shardlab

@@ -7,17 +7,20 @@ namespace {
 
 class Compiler {
  public:
-  Compiler(const Edited& edited, const Precision& precision, const std::vector<OptimizerState>& states)
+  Compiler(const Edited& edited, const Precision& precision,
+           const std::vector<OptimizerState>& states)
       : edited_(edited), program_(edited.program), precision_(precision), states_(states) {}
 
   Form Run() {
     form_.masks.push_back(0);
     form_.products.push_back({});
-    for (const OptimizerState& s : states_) form_.state_width += BytesPerElement(s.dtype) * s.per_parameter;
+    for (const OptimizerState& s : states_)
+      form_.state_width += BytesPerElement(s.dtype) * s.per_parameter;
     form_.update_width = Width(DtypeSlot::kGradients) + Width(DtypeSlot::kParameters);
     FindBatchAtoms();
     for (const LayerClass& layer : program_.classes) {
-      form_.classes.push_back({layer.position, layer.repeat, layer.segment, layer.whole_block_recompute});
+      form_.classes.push_back(
+          {layer.position, layer.repeat, layer.segment, layer.whole_block_recompute});
     }
     form_.tokens = TokensBlock();
     form_.boundary = BoundaryBlock();
@@ -95,7 +98,8 @@ class Compiler {
       if (axis.role == AxisRole::kContext) context = static_cast<AtomMask>(context | axis.atoms);
     }
     std::vector<std::uint8_t> locals;
-    const DimensionId batch = program_.FindKind(DimensionKind::kBatch), sequence = program_.FindKind(DimensionKind::kSequence);
+    const DimensionId batch = program_.FindKind(DimensionKind::kBatch),
+                      sequence = program_.FindKind(DimensionKind::kSequence);
     if (batch.valid()) locals.push_back(Local(batch, form_.batch_atoms));
     if (sequence.valid()) locals.push_back(Local(sequence, context));
     return AddBlock({1, Product(std::move(locals)), 0});
@@ -116,14 +120,14 @@ class Compiler {
       if (w.role != TensorRole::kParameter) continue;
       const auto layer = static_cast<std::uint8_t>(w.layer_class.value());
       const TensorId id(i);
-      form_.state.push_back(
-          {layer, Account::kParameters, TensorBlock(w, w.home, Width(DtypeSlot::kParameters)), id, -1});
-      form_.state.push_back(
-          {layer, Account::kGradients, TensorBlock(w, w.gradient, Width(DtypeSlot::kGradients)), id, -1});
+      form_.state.push_back({layer, Account::kParameters,
+                             TensorBlock(w, w.home, Width(DtypeSlot::kParameters)), id, -1});
+      form_.state.push_back({layer, Account::kGradients,
+                             TensorBlock(w, w.gradient, Width(DtypeSlot::kGradients)), id, -1});
       for (std::size_t s = 0; s < states_.size(); ++s) {
         const double width = BytesPerElement(states_[s].dtype) * states_[s].per_parameter;
-        form_.state.push_back(
-            {layer, Account::kOptimizer, TensorBlock(w, w.state, width), id, static_cast<std::int16_t>(s)});
+        form_.state.push_back({layer, Account::kOptimizer, TensorBlock(w, w.state, width), id,
+                               static_cast<std::int16_t>(s)});
       }
       if (w.home.Flat() != 0) {
         form_.state.push_back(
@@ -144,14 +148,19 @@ class Compiler {
     form_.saved.push_back(row);
   }
 
-  // --- ops ------------------------------------------------------------------------------------------------
+  // --- ops
+  // ------------------------------------------------------------------------------------------------
 
   static Bucket BucketOf(Phase phase) {
     switch (phase) {
-      case Phase::kForward: return Bucket::kForward;
-      case Phase::kReplay: return Bucket::kReplay;
-      case Phase::kWeightGradient: return Bucket::kWeightGradient;
-      default: return Bucket::kInputGradient;
+      case Phase::kForward:
+        return Bucket::kForward;
+      case Phase::kReplay:
+        return Bucket::kReplay;
+      case Phase::kWeightGradient:
+        return Bucket::kWeightGradient;
+      default:
+        return Bucket::kInputGradient;
     }
   }
 
@@ -170,14 +179,17 @@ class Compiler {
   void AddBytes(OpPrice& price, TensorId id, const Placement& at) {
     const Tensor& tensor = program_.tensor(id);
     if (tensor.role == TensorRole::kData || price.bytes == price.block.size()) return;
-    const double width = tensor.role == TensorRole::kParameter ? Width(DtypeSlot::kCompute) : Width(tensor.dtype);
+    const double width =
+        tensor.role == TensorRole::kParameter ? Width(DtypeSlot::kCompute) : Width(tensor.dtype);
     price.block[price.bytes++] = TensorBlock(tensor, at, width);
   }
 
-  // m, n, k of the product that this pass computes; `result` is the operand that it writes a gradient of, or -1 for
-  // the output. Factors of the result and the first source are m, of the result and the second n, the rest k.
+  // m, n, k of the product that this pass computes; `result` is the operand that it writes a
+  // gradient of, or -1 for the output. Factors of the result and the first source are m, of the
+  // result and the second n, the rest k.
   void Shape(OpPrice& price, const Op& op, int result) {
-    const auto& out = result < 0 ? op.output_factors : op.inputs[static_cast<std::size_t>(result)].factors;
+    const auto& out =
+        result < 0 ? op.output_factors : op.inputs[static_cast<std::size_t>(result)].factors;
     const auto& first = result == 0 || op.inputs.empty() ? op.output_factors : op.inputs[0].factors;
     std::vector<std::uint8_t> m, n, k;
     for (std::size_t f = 0; f < op.factors.size(); ++f) {
@@ -224,7 +236,8 @@ class Compiler {
     if (op.kind == OpKind::kLump) return;
     OpPrice price = NewPrice(op, step.phase);
     Shape(price, op, -1);
-    for (std::size_t i = 0; i < op.inputs.size(); ++i) AddBytes(price, op.inputs[i].tensor, op.need[i]);
+    for (std::size_t i = 0; i < op.inputs.size(); ++i)
+      AddBytes(price, op.inputs[i].tensor, op.need[i]);
     AddBytes(price, op.output, Dual(op.made));
     AddOp(op, step.op, price);
     if (op.kind != OpKind::kWork || step.phase != Phase::kForward) return;
@@ -243,26 +256,30 @@ class Compiler {
       if (!(step.operands >> j & 1)) continue;
       OpPrice price = NewPrice(op, step.phase);
       Shape(price, op, product ? static_cast<int>(j) : -1);
-      // Five products for the two of the forward pass (Dao 2023, arXiv 2307.08691, section 3.1), all in one kernel.
+      // Five products for the two of the forward pass (Dao 2023, arXiv 2307.08691, section 3.1),
+      // all in one kernel.
       if (op.kind == OpKind::kAttention) price.flops *= 2.5;
       AddBytes(price, op.output, Dual(op.made));
       for (const int read : op.reads[j]) {
         if (read == kReadsOutput) {
           AddBytes(price, op.output, Dual(op.made));
         } else {
-          AddBytes(price, op.inputs[static_cast<std::size_t>(read)].tensor, op.need[static_cast<std::size_t>(read)]);
+          AddBytes(price, op.inputs[static_cast<std::size_t>(read)].tensor,
+                   op.need[static_cast<std::size_t>(read)]);
         }
       }
       // What it writes.
       for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-        if (i == j || (!product && (step.operands >> i & 1))) AddBytes(price, op.inputs[i].tensor, op.need[i]);
+        if (i == j || (!product && (step.operands >> i & 1)))
+          AddBytes(price, op.inputs[i].tensor, op.need[i]);
       }
       AddOp(op, step.op, price);
       if (!product) return;  // one kernel gives all gradients
     }
   }
 
-  // --- transfers ------------------------------------------------------------------------------------------
+  // --- transfers
+  // ------------------------------------------------------------------------------------------
 
   // The placement whose bytes are the payload: the gathered result, or what enters the others.
   const Placement& Payload(const Step& step) const {
@@ -307,24 +324,32 @@ class Compiler {
   }
 
   bool SameBucket(const TransferRow& a, const TransferRow& b) const {
-    if (a.step < 0 || a.layer_class != b.layer_class || a.phase != b.phase || a.when != b.when || a.hide != b.hide ||
-        a.share != b.share) {
+    if (a.step < 0 || a.layer_class != b.layer_class || a.phase != b.phase || a.when != b.when ||
+        a.hide != b.hide || a.share != b.share) {
       return false;
     }
     const Step& x = edited_.derived.steps[static_cast<std::size_t>(a.step)];
     const Step& y = edited_.derived.steps[static_cast<std::size_t>(b.step)];
-    return program_.tensor(x.source.tensor).role == TensorRole::kParameter && x.collective == y.collective &&
-           x.group == y.group && x.source.gradient == y.source.gradient && x.author == y.author &&
+    return program_.tensor(x.source.tensor).role == TensorRole::kParameter &&
+           x.collective == y.collective && x.group == y.group &&
+           x.source.gradient == y.source.gradient && x.author == y.author &&
            x.realised == y.realised && x.dtype == y.dtype;
   }
 
   void AddStep(std::size_t index) {
     const Step& step = edited_.derived.steps[index];
     switch (step.kind) {
-      case StepKind::kMove: AddMove(index); break;
-      case StepKind::kCompute: AddForward(step); break;
-      case StepKind::kGradient: AddGradient(step); break;
-      case StepKind::kUpdate: break;  // priced from the state it touches
+      case StepKind::kMove:
+        AddMove(index);
+        break;
+      case StepKind::kCompute:
+        AddForward(step);
+        break;
+      case StepKind::kGradient:
+        AddGradient(step);
+        break;
+      case StepKind::kUpdate:
+        break;  // priced from the state it touches
     }
   }
 
@@ -345,14 +370,18 @@ class Compiler {
     form_.transfers.push_back(row);
   }
 
-  // --- the hot rows -----------------------------------------------------------------------------------------
+  // --- the hot rows
+  // -----------------------------------------------------------------------------------------
 
-  // Bytes of one class and account over the same local sizes are one term with the sum of the coefficients.
+  // Bytes of one class and account over the same local sizes are one term with the sum of the
+  // coefficients.
   void AddMemoryTerm(std::uint8_t layer_class, int slot, std::uint16_t block_index) {
     const Block block = form_.blocks[block_index];
     for (MemoryTerm& term : form_.memory_terms) {
       const Block& sum = form_.blocks[term.block];
-      if (term.layer_class != layer_class || term.slot != slot || sum.product != block.product || sum.flat != block.flat) continue;
+      if (term.layer_class != layer_class || term.slot != slot || sum.product != block.product ||
+          sum.flat != block.flat)
+        continue;
       Block more = sum;
       more.coefficient += block.coefficient;
       form_.blocks.push_back(more);  // never shared: the next sum changes nothing of others
@@ -363,19 +392,25 @@ class Compiler {
   }
 
   static bool Alike(const TransferRow& a, const TransferRow& b) {
-    return a.layer_class == b.layer_class && a.per_layer == b.per_layer && a.phase == b.phase && a.when == b.when &&
-           a.hide == b.hide && a.role == b.role && a.share == b.share && a.price == b.price;
+    return a.layer_class == b.layer_class && a.per_layer == b.per_layer && a.phase == b.phase &&
+           a.when == b.when && a.hide == b.hide && a.role == b.role && a.share == b.share &&
+           a.price == b.price;
   }
 
   void SumUp() {
-    for (const StateRow& row : form_.state) AddMemoryTerm(row.layer_class, static_cast<int>(row.account), row.block);
+    for (const StateRow& row : form_.state)
+      AddMemoryTerm(row.layer_class, static_cast<int>(row.account), row.block);
     for (const SavedRow& row : form_.saved) {
-      AddMemoryTerm(row.layer_class, kAccounts + (row.of_inner_layers ? 3 : static_cast<int>(row.residency)), row.block);
+      AddMemoryTerm(row.layer_class,
+                    kAccounts + (row.of_inner_layers ? 3 : static_cast<int>(row.residency)),
+                    row.block);
     }
     for (const OpRow& row : form_.ops) {
-      const auto known = std::find_if(form_.op_terms.begin(), form_.op_terms.end(), [&](const OpTerm& t) {
-        return t.layer_class == row.layer_class && t.bucket == row.bucket && t.price == row.price;
-      });
+      const auto known =
+          std::find_if(form_.op_terms.begin(), form_.op_terms.end(), [&](const OpTerm& t) {
+            return t.layer_class == row.layer_class && t.bucket == row.bucket &&
+                   t.price == row.price;
+          });
       if (known != form_.op_terms.end()) {
         known->count += 1;
       } else {
@@ -415,7 +450,8 @@ class Compiler {
     for (SavedRow& row : form_.saved) visit(row.block);
   }
 
-  // What Evaluate needs comes first, sums left half-made on the way go: no block is computed in vain.
+  // What Evaluate needs comes first, sums left half-made on the way go: no block is computed in
+  // vain.
   void DropUnusedBlocks() {
     DropUnusedPrices();
     constexpr std::uint16_t kNowhere = 0xffff;
@@ -460,24 +496,34 @@ class Compiler {
 
 const char* Name(Account account) {
   switch (account) {
-    case Account::kParameters: return "parameters";
-    case Account::kGradients: return "gradients";
-    case Account::kOptimizer: return "optimizer";
-    case Account::kActivations: return "activations";
-    case Account::kGathered: return "gathered";
-    case Account::kTransient: return "transient";
-    case Account::kFragmentation: return "fragmentation";
-    case Account::kOutsideAllocator: return "outside_allocator";
+    case Account::kParameters:
+      return "parameters";
+    case Account::kGradients:
+      return "gradients";
+    case Account::kOptimizer:
+      return "optimizer";
+    case Account::kActivations:
+      return "activations";
+    case Account::kGathered:
+      return "gathered";
+    case Account::kTransient:
+      return "transient";
+    case Account::kFragmentation:
+      return "fragmentation";
+    case Account::kOutsideAllocator:
+      return "outside_allocator";
   }
   return "parameters";
 }
 
-Form CompileForm(const Edited& edited, const Precision& precision, const std::vector<OptimizerState>& states,
-                 const AccountingRules& rules) {
+Form CompileForm(const Edited& edited, const Precision& precision,
+                 const std::vector<OptimizerState>& states, const AccountingRules& rules) {
   Form form = Compiler(edited, precision, states).Run();
-  form.overlaps = std::any_of(form.transfers.begin(), form.transfers.end(), [&](const TransferRow& t) {
-    return t.hide == HideBehind::kLastBackward || (t.hide == HideBehind::kPrefetch && !rules.prefetch_hides_in_slot);
-  });
+  form.overlaps =
+      std::any_of(form.transfers.begin(), form.transfers.end(), [&](const TransferRow& t) {
+        return t.hide == HideBehind::kLastBackward ||
+               (t.hide == HideBehind::kPrefetch && !rules.prefetch_hides_in_slot);
+      });
   return form;
 }
 

@@ -1,11 +1,13 @@
 #pragma once
-// A derived program compiled to flat numeric rows: what Evaluate runs over. Names, placements and containers stay
-// behind; a row knows indices into small tables of local sizes, and its coefficients. Made once per composition.
+// A derived program compiled to flat numeric rows: what Evaluate runs over. Names, placements and
+// containers stay behind; a row knows indices into small tables of local sizes, and its
+// coefficients. Made once per composition.
 //
 //   Form form = CompileForm(edited, precision, states, rules);
 //
-// Local size of a dimension on a rank = size / product of the atoms that cut it (rounded up where the accounting
-// says so); a block's bytes = coefficient x product of local sizes / product of its flat atoms.
+// Local size of a dimension on a rank = size / product of the atoms that cut it (rounded up where
+// the accounting says so); a block's bytes = coefficient x product of local sizes / product of its
+// flat atoms.
 
 #include <array>
 #include <cstdint>
@@ -34,7 +36,7 @@ inline constexpr int kAccounts = 8;
 const char* Name(Account account);  // "parameters", ...
 
 struct LocalSize {
-  double size = 1;       // whole; batch: of one micro-batch on all ranks that cut it
+  double size = 1;  // whole; batch: of one micro-batch on all ranks that cut it
   bool batch = false;
   std::uint8_t mask = 0;  // index into Form::masks
 };
@@ -48,9 +50,9 @@ struct ProductNode {
 };
 
 struct Block {
-  double coefficient = 0;      // bytes (or elements) per element of the product
-  std::uint16_t product = 0;   // index into Form::products
-  std::uint16_t flat = 0;      // index into Form::masks
+  double coefficient = 0;     // bytes (or elements) per element of the product
+  std::uint16_t product = 0;  // index into Form::products
+  std::uint16_t flat = 0;     // index into Form::masks
 
   friend bool operator==(const Block&, const Block&) = default;
 };
@@ -139,7 +141,8 @@ struct Form {
   std::vector<LocalSize> locals;
   std::vector<ProductNode> products;  // [0] = the empty product
   std::vector<Block> blocks;
-  std::size_t hot_blocks = 0;  // the first so many are what Evaluate needs; the rest only Explain looks at
+  std::size_t hot_blocks =
+      0;  // the first so many are what Evaluate needs; the rest only Explain looks at
   std::vector<StateRow> state;
   std::vector<SavedRow> saved;
   std::vector<OpRow> ops;
@@ -149,12 +152,12 @@ struct Form {
   std::vector<MemoryTerm> memory_terms;
   std::vector<OpTerm> op_terms;
   std::vector<TransferTerm> transfer_terms;
-  AtomMask batch_atoms = 0;     // the atoms that cut the batch somewhere
-  std::uint16_t tokens = 0;     // block: tokens of a micro-batch on a rank
-  std::uint16_t boundary = 0;   // block: the stream that a pipeline rank sends on
-  double state_width = 0;       // bytes of optimizer state per updated parameter
-  double update_width = 0;      // bytes of gradient and weight that its update reads and writes
-  bool overlaps = false;        // some transfer is hidden block by block: the step is an estimate
+  AtomMask batch_atoms = 0;    // the atoms that cut the batch somewhere
+  std::uint16_t tokens = 0;    // block: tokens of a micro-batch on a rank
+  std::uint16_t boundary = 0;  // block: the stream that a pipeline rank sends on
+  double state_width = 0;      // bytes of optimizer state per updated parameter
+  double update_width = 0;     // bytes of gradient and weight that its update reads and writes
+  bool overlaps = false;       // some transfer is hidden block by block: the step is an estimate
   struct ClassRow {
     StagePosition position = StagePosition::kLayer;
     int repeat = 1;
@@ -164,7 +167,7 @@ struct Form {
   std::vector<ClassRow> classes;
 };
 
-Form CompileForm(const Edited& edited, const Precision& precision, const std::vector<OptimizerState>& states,
-                 const AccountingRules& rules);
+Form CompileForm(const Edited& edited, const Precision& precision,
+                 const std::vector<OptimizerState>& states, const AccountingRules& rules);
 
 }  // namespace shardlab

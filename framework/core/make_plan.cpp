@@ -12,7 +12,8 @@ namespace {
 
 class PlanMaker {
  public:
-  PlanMaker(const Composition& c, const PlanRequest& request, std::vector<LayerSplit>* splits, Diagnostics* d)
+  PlanMaker(const Composition& c, const PlanRequest& request, std::vector<LayerSplit>* splits,
+            Diagnostics* d)
       : c_(c), mesh_(c.edited.mesh), request_(request), splits_(splits), diagnostics_(*d) {}
 
   std::optional<Plan> Run() {
@@ -34,8 +35,9 @@ class PlanMaker {
 
  private:
   std::size_t ErrorCount() const {
-    return static_cast<std::size_t>(std::count_if(diagnostics_.all().begin(), diagnostics_.all().end(),
-                                                  [](const Diagnostic& d) { return d.severity == Severity::kError; }));
+    return static_cast<std::size_t>(
+        std::count_if(diagnostics_.all().begin(), diagnostics_.all().end(),
+                      [](const Diagnostic& d) { return d.severity == Severity::kError; }));
   }
 
   int Declared(const Axis& axis) const {
@@ -54,15 +56,17 @@ class PlanMaker {
     if (!split.empty()) {
       const long long sum = std::accumulate(split.begin(), split.end(), 0LL);
       if (split.size() != static_cast<std::size_t>(stages)) {
-        diagnostics_.Error("schedule.layers", request_.layers_place,
-                           absl::StrCat("layers has ", split.size(), " numbers for ", stages, " stages"),
-                           absl::StrCat("write ", stages, " numbers whose sum is ", layers));
+        diagnostics_.Error(
+            "schedule.layers", request_.layers_place,
+            absl::StrCat("layers has ", split.size(), " numbers for ", stages, " stages"),
+            absl::StrCat("write ", stages, " numbers whose sum is ", layers));
         return;
       }
       if (sum != layers || *std::min_element(split.begin(), split.end()) < 0) {
-        diagnostics_.Error("schedule.layers", request_.layers_place,
-                           absl::StrCat("layers add up to ", sum, ", the model has ", layers),
-                           absl::StrCat("write ", stages, " numbers, none negative, whose sum is ", layers));
+        diagnostics_.Error(
+            "schedule.layers", request_.layers_place,
+            absl::StrCat("layers add up to ", sum, ", the model has ", layers),
+            absl::StrCat("write ", stages, " numbers, none negative, whose sum is ", layers));
         return;
       }
     } else {
@@ -71,19 +75,23 @@ class PlanMaker {
         for (const int d : Divisors(layers)) {
           if (d % plan_.chunks == 0) legal.push_back(d / plan_.chunks);
         }
-        const std::string chunks = plan_.chunks > 1 ? absl::StrCat(" x ", plan_.chunks, " chunks") : "";
-        diagnostics_.Error(
-            "schedule.degree", request_.pipeline_place,
-            absl::StrCat(layers, " layers do not divide evenly by ", plan_.pipeline, " pipeline ranks", chunks),
-            legal.empty() ? absl::StrCat("no degree is legal with ", plan_.chunks, " chunks: chunks must divide ", layers,
-                                         "; or write layers = [...] for each stage")
-                          : absl::StrCat("legal with this model: ", Enumerate(legal, "or"),
-                                         "; or write layers = [...] for each stage"));
+        const std::string chunks =
+            plan_.chunks > 1 ? absl::StrCat(" x ", plan_.chunks, " chunks") : "";
+        diagnostics_.Error("schedule.degree", request_.pipeline_place,
+                           absl::StrCat(layers, " layers do not divide evenly by ", plan_.pipeline,
+                                        " pipeline ranks", chunks),
+                           legal.empty()
+                               ? absl::StrCat("no degree is legal with ", plan_.chunks,
+                                              " chunks: chunks must divide ", layers,
+                                              "; or write layers = [...] for each stage")
+                               : absl::StrCat("legal with this model: ", Enumerate(legal, "or"),
+                                              "; or write layers = [...] for each stage"));
         return;
       }
       split.assign(static_cast<std::size_t>(stages), layers / stages);
     }
-    const auto known = std::find_if(splits_->begin(), splits_->end(), [&](const LayerSplit& s) { return s.layers == split; });
+    const auto known = std::find_if(splits_->begin(), splits_->end(),
+                                    [&](const LayerSplit& s) { return s.layers == split; });
     plan_.split = static_cast<std::int32_t>(known - splits_->begin());
     if (known == splits_->end()) splits_->push_back({split, CountClasses(split)});
   }
@@ -97,11 +105,18 @@ class PlanMaker {
       for (const LayerClass& row : c_.edited.program.classes) {
         double n = 0;
         switch (row.position) {
-          case StagePosition::kFirst: n = stage == 0 ? 1 : 0; break;
-          case StagePosition::kLast: n = stage + 1 == split.size() ? 1 : 0; break;
-          case StagePosition::kSpread: n = 1.0 / static_cast<double>(split.size()); break;
+          case StagePosition::kFirst:
+            n = stage == 0 ? 1 : 0;
+            break;
+          case StagePosition::kLast:
+            n = stage + 1 == split.size() ? 1 : 0;
+            break;
+          case StagePosition::kSpread:
+            n = 1.0 / static_cast<double>(split.size());
+            break;
           case StagePosition::kLayer:
-            n = std::max(0, std::min(begin + split[stage], first + row.repeat) - std::max(begin, first));
+            n = std::max(
+                0, std::min(begin + split[stage], first + row.repeat) - std::max(begin, first));
             first += row.repeat;
             break;
         }
@@ -142,17 +157,19 @@ class PlanMaker {
       }
       std::string hint = absl::StrCat("the product of all degrees must be ", world);
       if (data != nullptr && used / Declared(*data) > 0 && world % (used / Declared(*data)) == 0) {
-        hint = absl::StrCat("the other axes leave ", data->name, " degree ", world / (used / Declared(*data)),
-                            "; or leave it out");
+        hint = absl::StrCat("the other axes leave ", data->name, " degree ",
+                            world / (used / Declared(*data)), "; or leave it out");
       }
-      diagnostics_.Error("plan.world", data != nullptr ? data->place : place,
-                         absl::StrCat(product, factors.size() > 1 ? " ranks on " : " on ", world, " devices"), hint);
+      diagnostics_.Error(
+          "plan.world", data != nullptr ? data->place : place,
+          absl::StrCat(product, factors.size() > 1 ? " ranks on " : " on ", world, " devices"),
+          hint);
       return;
     }
     if (world % used != 0) {
-      diagnostics_.Error("plan.world", place,
-                         absl::StrCat(world, " devices do not divide by ", product),
-                         absl::StrCat("the product must be one of ", Enumerate(Divisors(world), "or")));
+      diagnostics_.Error(
+          "plan.world", place, absl::StrCat(world, " devices do not divide by ", product),
+          absl::StrCat("the product must be one of ", Enumerate(Divisors(world), "or")));
       return;
     }
     degree_[rest->name] = static_cast<int>(world / used);
@@ -182,7 +199,9 @@ class PlanMaker {
         int size = rest;
         if (!bound.empty()) {
           const DimensionId dim = c_.edited.program.FindDimension(bound);
-          size = dim.valid() ? std::gcd(rest, static_cast<int>(c_.edited.program.dimension(dim).size)) : 1;
+          size = dim.valid()
+                     ? std::gcd(rest, static_cast<int>(c_.edited.program.dimension(dim).size))
+                     : 1;
         }
         plan_.atom[atom.index()] = size;
         rest /= size;
@@ -194,7 +213,8 @@ class PlanMaker {
   int Lent(const Axis& lender) const {
     int lent = 1;
     for (const Axis& axis : mesh_.axes()) {
-      if (axis.borrows && (axis.atoms & lender.atoms) == axis.atoms) lent *= std::max(1, Declared(axis));
+      if (axis.borrows && (axis.atoms & lender.atoms) == axis.atoms)
+        lent *= std::max(1, Declared(axis));
     }
     return lent;
   }
@@ -207,8 +227,8 @@ class PlanMaker {
       for (const Axis& axis : mesh_.axes()) {
         if (!axis.borrows || (axis.atoms & lender.atoms) != axis.atoms) continue;
         diagnostics_.Error("plan.borrow", axis.place,
-                           absl::StrCat(axis.name, " ", lent, " does not divide the ", degree, " ranks of ", lender.name,
-                                        " that it borrows"),
+                           absl::StrCat(axis.name, " ", lent, " does not divide the ", degree,
+                                        " ranks of ", lender.name, " that it borrows"),
                            absl::StrCat("legal: ", Enumerate(Divisors(degree), "or")));
       }
     }
@@ -217,23 +237,27 @@ class PlanMaker {
   void Requirements() {
     for (const Requirement& requirement : c_.edited.requirements) {
       double size = 1;
-      for (const DimensionId dim : requirement.dimensions) size *= c_.edited.program.dimension(dim).size;
+      for (const DimensionId dim : requirement.dimensions)
+        size *= c_.edited.program.dimension(dim).size;
       // The declared degree, because atoms are known only when the whole mesh is legal.
       const Axis* axis = nullptr;
       for (const Axis& candidate : mesh_.axes()) {
         if (candidate.atoms == requirement.atoms) axis = &candidate;
       }
-      const int degree = axis != nullptr ? std::max(1, Declared(*axis)) : plan_.Size(requirement.atoms);
+      const int degree =
+          axis != nullptr ? std::max(1, Declared(*axis)) : plan_.Size(requirement.atoms);
       const auto whole = static_cast<long long>(size);
       if (degree <= 1 || whole % degree == 0) continue;
       std::vector<int> legal;
       for (const int d : Divisors(whole)) {
         if (d <= c_.hardware->machine().devices) legal.push_back(d);
       }
-      diagnostics_.Error("plan.divide", requirement.place,
-                         absl::StrCat(whole, " ", requirement.what, " do not divide by ",
-                                      axis != nullptr ? axis->name : mesh_.NameOf(requirement.atoms), " degree ", degree),
-                         absl::StrCat("legal: ", Enumerate(legal, "or")));
+      diagnostics_.Error(
+          "plan.divide", requirement.place,
+          absl::StrCat(whole, " ", requirement.what, " do not divide by ",
+                       axis != nullptr ? axis->name : mesh_.NameOf(requirement.atoms), " degree ",
+                       degree),
+          absl::StrCat("legal: ", Enumerate(legal, "or")));
     }
   }
 
@@ -244,35 +268,41 @@ class PlanMaker {
       plan_.micro_batches = static_cast<std::int32_t>(request_.global_batch_size / together);
       return;
     }
-    const long long below = request_.global_batch_size / together * together, above = below + together;
+    const long long below = request_.global_batch_size / together * together,
+                    above = below + together;
     constexpr long long kMost = 1 << 30;  // what global_batch_size may be
     if (below == 0 && above > kMost) {
       diagnostics_.Error("plan.batch", request_.global_batch_place, BatchMessage(replicas),
                          "make micro_batch_size or the data degree smaller");
       return;
     }
-    const std::string nearest = below > 0 ? absl::StrCat(below, " or ", above) : absl::StrCat(above);
+    const std::string nearest =
+        below > 0 ? absl::StrCat(below, " or ", above) : absl::StrCat(above);
     diagnostics_.Error("plan.batch", request_.global_batch_place, BatchMessage(replicas),
                        absl::StrCat("the nearest that divide: ", nearest));
   }
 
   std::string BatchMessage(long long replicas) const {
-    return absl::StrCat("global batch ", request_.global_batch_size, " does not divide by data ", replicas,
-                        " x micro-batch ", plan_.micro_batch_size);
+    return absl::StrCat("global batch ", request_.global_batch_size, " does not divide by data ",
+                        replicas, " x micro-batch ", plan_.micro_batch_size);
   }
 
   void Schedule() {
     if (plan_.pipeline == 1) {
       if (plan_.chunks > 1) {
-        diagnostics_.Error("schedule.chunks", request_.chunks_place, "chunks need at least two pipeline ranks",
+        diagnostics_.Error("schedule.chunks", request_.chunks_place,
+                           "chunks need at least two pipeline ranks",
                            "leave chunks out or set degree");
       }
       return;
     }
     if (c_.schedule == nullptr) return;
-    const std::string refusal = c_.schedule->Refusal({plan_.pipeline, plan_.chunks, plan_.micro_batches});
+    const std::string refusal =
+        c_.schedule->Refusal({plan_.pipeline, plan_.chunks, plan_.micro_batches});
     if (!refusal.empty()) {
-      diagnostics_.Error("schedule.refused", plan_.chunks > 1 ? request_.chunks_place : request_.pipeline_place, refusal);
+      diagnostics_.Error("schedule.refused",
+                         plan_.chunks > 1 ? request_.chunks_place : request_.pipeline_place,
+                         refusal);
     }
   }
 
@@ -282,17 +312,19 @@ class PlanMaker {
     for (const Axis& axis : mesh_.axes()) {
       const int degree = plan_.Size(axis.atoms);
       if (axis.role != AxisRole::kTensor || degree <= tiers[0].devices) continue;
-      diagnostics_.Warning("plan.span", axis.place,
-                           absl::StrCat(axis.name, " degree ", degree, " leaves the ", tiers[0].name, " domain of ",
-                                        tiers[0].devices, " devices: its collectives cross ", tiers[1].name),
-                           absl::StrCat("at most ", tiers[0].devices, " stays inside"));
+      diagnostics_.Warning(
+          "plan.span", axis.place,
+          absl::StrCat(axis.name, " degree ", degree, " leaves the ", tiers[0].name, " domain of ",
+                       tiers[0].devices, " devices: its collectives cross ", tiers[1].name),
+          absl::StrCat("at most ", tiers[0].devices, " stays inside"));
       for (const AtomId atom : axis.order) {
         const DimensionId dim = c_.edited.program.FindDimension(mesh_.atoms()[atom.index()].bound);
         if (!dim.valid() || degree <= c_.edited.program.dimension(dim).size) continue;
-        diagnostics_.Warning("plan.replicated", axis.place,
-                             absl::StrCat(axis.name, " degree ", degree, " is more than the ",
-                                          ShortNumber(c_.edited.program.dimension(dim).size), " ",
-                                          mesh_.atoms()[atom.index()].bound, ": several ranks hold the same ones"));
+        diagnostics_.Warning(
+            "plan.replicated", axis.place,
+            absl::StrCat(axis.name, " degree ", degree, " is more than the ",
+                         ShortNumber(c_.edited.program.dimension(dim).size), " ",
+                         mesh_.atoms()[atom.index()].bound, ": several ranks hold the same ones"));
       }
     }
   }

@@ -1,6 +1,6 @@
 #pragma once
-// From degrees to a Plan: what is left for data parallelism, atoms, micro-batches, the layers of each stage; and
-// every reason why a combination is illegal, each with the legal values.
+// From degrees to a Plan: what is left for data parallelism, atoms, micro-batches, the layers of
+// each stage; and every reason why a combination is illegal, each with the legal values.
 //
 //   std::optional<Plan> plan = MakePlan(composition, request, &splits, &diagnostics);
 
@@ -14,17 +14,20 @@
 namespace shardlab {
 
 struct PlanRequest {
-  std::map<std::string, int> degrees;  // axis name -> degree; absent: the composition's declared one
+  std::map<std::string, int>
+      degrees;  // axis name -> degree; absent: the composition's declared one
   int pipeline = 1;
   int chunks = 1;
   int micro_batch_size = 1;
   int global_batch_size = 1;
   std::vector<int> layers;  // of each stage; empty: even
   // Where the user said these; used in messages only.
-  Place pipeline_place, chunks_place, micro_batch_place, global_batch_place, layers_place, hardware_place;
+  Place pipeline_place, chunks_place, micro_batch_place, global_batch_place, layers_place,
+      hardware_place;
 };
 
-// Puts the plan's layer split into `splits` (once) and returns the plan, or nothing with diagnostics.
+// Puts the plan's layer split into `splits` (once) and returns the plan, or nothing with
+// diagnostics.
 std::optional<Plan> MakePlan(const Composition& composition, const PlanRequest& request,
                              std::vector<LayerSplit>* splits, Diagnostics* diagnostics);
 

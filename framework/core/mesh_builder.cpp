@@ -22,7 +22,8 @@ constexpr std::array<OrderWord, kAxisRoles> kOrderWords = {{{"tp", AxisRole::kTe
                                                             {"dp", AxisRole::kData},
                                                             {"pp", AxisRole::kPipeline}}};
 
-std::vector<AxisRole> ParseOrder(const std::string& text, const Place& place, Diagnostics* diagnostics) {
+std::vector<AxisRole> ParseOrder(const std::string& text, const Place& place,
+                                 Diagnostics* diagnostics) {
   std::vector<AxisRole> roles;
   for (const absl::string_view word : absl::StrSplit(text, '-')) {
     for (const OrderWord& known : kOrderWords) {
@@ -33,8 +34,10 @@ std::vector<AxisRole> ParseOrder(const std::string& text, const Place& place, Di
   }
   const std::size_t words = static_cast<std::size_t>(std::count(text.begin(), text.end(), '-')) + 1;
   if (roles.size() == kAxisRoles && words == kAxisRoles) return roles;
-  diagnostics->Error("mesh.order", place, absl::StrCat("mesh order \"", text, "\" does not name each of the five axes once"),
-                     "write tp, cp, ep, dp and pp in some order, fastest first: \"tp-cp-ep-dp-pp\"");
+  diagnostics->Error(
+      "mesh.order", place,
+      absl::StrCat("mesh order \"", text, "\" does not name each of the five axes once"),
+      "write tp, cp, ep, dp and pp in some order, fastest first: \"tp-cp-ep-dp-pp\"");
   return ParseOrder(kDefaultOrder, place, diagnostics);
 }
 
@@ -46,16 +49,19 @@ std::string AtomName(const AxisSpec& spec, std::size_t index) {
 
 }  // namespace
 
-Mesh BuildMesh(const std::vector<DeclaredAxis>& axes, const std::string& order, const Place& order_place,
-               Diagnostics* diagnostics) {
+Mesh BuildMesh(const std::vector<DeclaredAxis>& axes, const std::string& order,
+               const Place& order_place, Diagnostics* diagnostics) {
   Mesh mesh;
   for (const DeclaredAxis& declared : axes) {
     const AxisId same = mesh.Find(declared.spec.name);
     if (same.valid()) {
-      Diagnostic clash{Severity::kError, "axis.twice",
+      Diagnostic clash{Severity::kError,
+                       "axis.twice",
                        absl::StrCat("\"", declared.author, "\" and \"", mesh.axis(same).author,
                                     "\" both declare the axis \"", declared.spec.name, "\""),
-                       declared.place, "use one of the two", {mesh.axis(same).place}};
+                       declared.place,
+                       "use one of the two",
+                       {mesh.axis(same).place}};
       diagnostics->Add(std::move(clash));
       continue;
     }
@@ -63,7 +69,8 @@ Mesh BuildMesh(const std::vector<DeclaredAxis>& axes, const std::string& order, 
     for (const DeclaredAxis& other : axes) atoms += other.spec.bounds.size() + 1;
     if (atoms > kMaxAtoms) {
       diagnostics->Error("mesh.atoms", declared.place,
-                         absl::StrCat("the strategies factor the ranks into ", atoms, " atoms, ", kMaxAtoms, " are possible"));
+                         absl::StrCat("the strategies factor the ranks into ", atoms, " atoms, ",
+                                      kMaxAtoms, " are possible"));
       return mesh;
     }
     Axis axis;
@@ -81,12 +88,14 @@ Mesh BuildMesh(const std::vector<DeclaredAxis>& axes, const std::string& order, 
       mesh.axis(id).atoms = static_cast<AtomMask>(mesh.axis(id).atoms | Bit(atom));
     }
   }
-  // A borrower's atoms join the lending axis as its innermost ones, so that they are neighbouring ranks. Those of
-  // expert role come last: tokens must find all of their batch inside the group that exchanges them.
+  // A borrower's atoms join the lending axis as its innermost ones, so that they are neighbouring
+  // ranks. Those of expert role come last: tokens must find all of their batch inside the group
+  // that exchanges them.
   std::vector<const DeclaredAxis*> borrowers;
   for (const bool experts : {false, true}) {
     for (const DeclaredAxis& declared : axes) {
-      if (declared.spec.borrow_from.empty() || (declared.spec.role == AxisRole::kExpert) != experts) continue;
+      if (declared.spec.borrow_from.empty() || (declared.spec.role == AxisRole::kExpert) != experts)
+        continue;
       borrowers.push_back(&declared);
     }
   }
@@ -101,7 +110,8 @@ Mesh BuildMesh(const std::vector<DeclaredAxis>& axes, const std::string& order, 
     }
     if (!lender.valid()) {
       diagnostics->Error("axis.lender", declared.place,
-                         absl::StrCat("\"", declared.author, "\" borrows its ranks from an axis that nobody declares"));
+                         absl::StrCat("\"", declared.author,
+                                      "\" borrows its ranks from an axis that nobody declares"));
       continue;
     }
     Axis& host = mesh.axis(lender);
@@ -115,7 +125,8 @@ Mesh BuildMesh(const std::vector<DeclaredAxis>& axes, const std::string& order, 
       if (std::find(ranks.begin(), ranks.end(), *atom) == ranks.end()) ranks.push_back(*atom);
     }
   };
-  for (const AxisRole role : ParseOrder(order.empty() ? kDefaultOrder : order, order_place, diagnostics)) {
+  for (const AxisRole role :
+       ParseOrder(order.empty() ? kDefaultOrder : order, order_place, diagnostics)) {
     if (role == AxisRole::kPipeline) ranks.push_back(AtomId());
     for (const Axis& axis : mesh.axes()) {
       if (axis.role == role) append(axis);

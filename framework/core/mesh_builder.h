@@ -1,7 +1,9 @@
 #pragma once
-// From the axes that strategies declare to atoms: bounds split an axis, borrowers carve theirs out of others.
+// From the axes that strategies declare to atoms: bounds split an axis, borrowers carve theirs out
+// of others.
 //
-//   MeshBuilder builder;  builder.Add(spec, "tensor", place);  ...  Mesh mesh = builder.Build("tp-cp-ep-dp-pp", ...);
+//   MeshBuilder builder;  builder.Add(spec, "tensor", place);  ...  Mesh mesh =
+//   builder.Build("tp-cp-ep-dp-pp", ...);
 
 #include <string>
 #include <vector>
@@ -17,10 +19,10 @@ struct DeclaredAxis {
   Place place;
 };
 
-// Diagnoses two axes of one name, a borrower with nobody to borrow from, too many atoms, and an order that is
-// not a permutation of the five roles.
-Mesh BuildMesh(const std::vector<DeclaredAxis>& axes, const std::string& order, const Place& order_place,
-               Diagnostics* diagnostics);
+// Diagnoses two axes of one name, a borrower with nobody to borrow from, too many atoms, and an
+// order that is not a permutation of the five roles.
+Mesh BuildMesh(const std::vector<DeclaredAxis>& axes, const std::string& order,
+               const Place& order_place, Diagnostics* diagnostics);
 
 // The atoms of a part: one of the axis's own, or all of its atoms. 0 when there is no such axis.
 AtomMask AtomsOf(const Mesh& mesh, const AxisPart& part);

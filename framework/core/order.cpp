@@ -21,7 +21,8 @@ class OrderCompiler {
     const ScheduleShape& s = out_.shape;
     order_ = schedule_.Order(s);
     if (order_.size() != Size(s.ranks)) {
-      return absl::InvalidArgumentError(absl::StrCat("the order has ", order_.size(), " ranks instead of ", s.ranks));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the order has ", order_.size(), " ranks instead of ", s.ranks));
     }
     for (int r = 0; r < s.ranks; ++r) {
       for (int c = 0; c < s.chunks; ++c) out_.stage_of.push_back(schedule_.StageOf(s, r, c));
@@ -35,13 +36,16 @@ class OrderCompiler {
 
  private:
   static std::size_t Size(long long n) { return static_cast<std::size_t>(n); }
-  int Stage(int rank, const Work& work) const { return out_.stage_of[Size(rank * out_.shape.chunks + work.chunk)]; }
+  int Stage(int rank, const Work& work) const {
+    return out_.stage_of[Size(rank * out_.shape.chunks + work.chunk)];
+  }
   std::size_t Slot(int stage, WorkKind kind, int micro_batch) const {
-    return (Size(stage) * kKinds + Size(static_cast<int>(kind))) * Size(out_.shape.micro_batches) + Size(micro_batch);
+    return (Size(stage) * kKinds + Size(static_cast<int>(kind))) * Size(out_.shape.micro_batches) +
+           Size(micro_batch);
   }
   static std::string Cell(int rank, const Work& w) {
-    return absl::StrCat("rank ", rank, ", ", kLetters[static_cast<int>(w.kind)], " of chunk ", w.chunk, ", micro-batch ",
-                        w.micro_batch);
+    return absl::StrCat("rank ", rank, ", ", kLetters[static_cast<int>(w.kind)], " of chunk ",
+                        w.chunk, ", micro-batch ", w.micro_batch);
   }
 
   // Each rank owes F and either B, or I and W, of each of its chunks and micro-batches, once.
@@ -50,11 +54,13 @@ class OrderCompiler {
     std::vector<std::uint8_t> seen(Size(stages_) * kKinds * Size(s.micro_batches), 0);
     for (int r = 0; r < s.ranks; ++r) {
       for (const Work& w : order_[Size(r)]) {
-        if (w.chunk < 0 || w.chunk >= s.chunks || w.micro_batch < 0 || w.micro_batch >= s.micro_batches) {
+        if (w.chunk < 0 || w.chunk >= s.chunks || w.micro_batch < 0 ||
+            w.micro_batch >= s.micro_batches) {
           return absl::InvalidArgumentError(absl::StrCat(Cell(r, w), ": there is no such work"));
         }
         std::uint8_t& count = seen[Slot(Stage(r, w), w.kind, w.micro_batch)];
-        if (count++ != 0) return absl::InvalidArgumentError(absl::StrCat(Cell(r, w), ": done twice"));
+        if (count++ != 0)
+          return absl::InvalidArgumentError(absl::StrCat(Cell(r, w), ": done twice"));
       }
     }
     for (int r = 0; r < s.ranks; ++r) {
@@ -65,8 +71,9 @@ class OrderCompiler {
           const bool whole = done(WorkKind::kB), split = done(WorkKind::kI) && done(WorkKind::kW);
           const bool mixed = whole && (done(WorkKind::kI) || done(WorkKind::kW));
           if (!done(WorkKind::kF) || mixed || (!whole && !split)) {
-            return absl::InvalidArgumentError(absl::StrCat("rank ", r, ", chunk ", c, ", micro-batch ", m,
-                                                           ": needs one F, and one B or one I and one W"));
+            return absl::InvalidArgumentError(
+                absl::StrCat("rank ", r, ", chunk ", c, ", micro-batch ", m,
+                             ": needs one F, and one B or one I and one W"));
           }
         }
       }
@@ -79,8 +86,10 @@ class OrderCompiler {
     const auto event = [&](int s, WorkKind kind) { return event_[Slot(s, kind, w.micro_batch)]; };
     const auto or_wait = [](std::int32_t e) { return e < 0 ? -2 : e; };
     switch (w.kind) {
-      case WorkKind::kF: return stage == 0 ? -1 : or_wait(event(stage - 1, WorkKind::kF));
-      case WorkKind::kW: return or_wait(event(stage, WorkKind::kI));
+      case WorkKind::kF:
+        return stage == 0 ? -1 : or_wait(event(stage - 1, WorkKind::kF));
+      case WorkKind::kW:
+        return or_wait(event(stage, WorkKind::kI));
       default: {
         if (event(stage, WorkKind::kF) < 0) return -2;
         if (stage == stages_ - 1) return event(stage, WorkKind::kF);
@@ -123,12 +132,14 @@ class OrderCompiler {
     for (int r = 0; r < s.ranks; ++r) {
       if (at[Size(r)] == order_[Size(r)].size()) continue;
       return absl::InvalidArgumentError(
-          absl::StrCat(Cell(r, order_[Size(r)][at[Size(r)]]), ": waits for work that is never done before it (deadlock)"));
+          absl::StrCat(Cell(r, order_[Size(r)][at[Size(r)]]),
+                       ": waits for work that is never done before it (deadlock)"));
     }
     return absl::OkStatus();
   }
 
-  // Chunks whose saved tensors live, forward to the end of B or W, at the instant when the rank holds most.
+  // Chunks whose saved tensors live, forward to the end of B or W, at the instant when the rank
+  // holds most.
   void CountInFlight() {
     const ScheduleShape& s = out_.shape;
     out_.in_flight.assign(Size(s.ranks) * Size(s.chunks), 0);
@@ -150,13 +161,16 @@ class OrderCompiler {
   // An event as seen from itself: alike events wait for events equally far back.
   bool Alike(std::size_t i, std::size_t j) const {
     const CompiledOrder::Event &a = out_.events[i], &b = out_.events[j];
-    return a.rank == b.rank && a.cost == b.cost && a.hop == b.hop && i - a.before == j - b.before && i - a.waits == j - b.waits;
+    return a.rank == b.rank && a.cost == b.cost && a.hop == b.hop && i - a.before == j - b.before &&
+           i - a.waits == j - b.waits;
   }
 
   void FindPeriod() {
     const std::size_t n = out_.events.size();
-    // A period has work of every rank; far longer ones than the ranks' own cycle do not occur in practice.
-    const std::size_t most = std::min<std::size_t>(n / 3, 16 * Size(out_.shape.ranks * out_.shape.chunks));
+    // A period has work of every rank; far longer ones than the ranks' own cycle do not occur in
+    // practice.
+    const std::size_t most =
+        std::min<std::size_t>(n / 3, 16 * Size(out_.shape.ranks * out_.shape.chunks));
     std::size_t gain = 0;
     for (std::size_t length = Size(2 * out_.shape.ranks); length <= most; ++length) {
       std::size_t begin = 0;
@@ -165,11 +179,13 @@ class OrderCompiler {
         const std::size_t end = i + length;
         if (end - begin > std::max(gain, 3 * length)) {
           gain = end - begin;
-          out_.period = {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end), static_cast<std::uint32_t>(length), 0};
+          out_.period = {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end),
+                         static_cast<std::uint32_t>(length), 0};
         }
         begin = i + 1;
       }
-      // The first length that repeats through most of the order is the shortest; its multiples are no better.
+      // The first length that repeats through most of the order is the shortest; its multiples are
+      // no better.
       if (2 * gain > n) break;
     }
     CompiledOrder::Period& p = out_.period;
@@ -207,8 +223,8 @@ absl::StatusOr<CompiledOrder> CompileOrder(const Schedule& schedule, const Sched
 namespace {
 
 // Plays events [from, to).
-inline void PlayRange(const CompiledOrder& order, std::size_t from, std::size_t to, const double* cost, double hop,
-                      double* end) {
+inline void PlayRange(const CompiledOrder& order, std::size_t from, std::size_t to,
+                      const double* cost, double hop, double* end) {
   const double lag[2] = {0, hop};
   for (std::size_t i = from; i < to; ++i) {
     const CompiledOrder::Event& e = order.events[i];
@@ -218,19 +234,22 @@ inline void PlayRange(const CompiledOrder& order, std::size_t from, std::size_t 
 
 }  // namespace
 
-void PlayOrder(const CompiledOrder& order, absl::Span<const double> costs, double hop, absl::Span<double> ends) {
+void PlayOrder(const CompiledOrder& order, absl::Span<const double> costs, double hop,
+               absl::Span<double> ends) {
   for (const std::int32_t first : order.first) ends[static_cast<std::size_t>(first)] = 0;
   PlayRange(order, 0, order.events.size(), costs.data(), hop, ends.data());
 }
 
-void PlayToEnd(const CompiledOrder& order, absl::Span<const double> costs, double hop, absl::Span<double> ends) {
+void PlayToEnd(const CompiledOrder& order, absl::Span<const double> costs, double hop,
+               absl::Span<double> ends) {
   for (const std::int32_t first : order.first) ends[static_cast<std::size_t>(first)] = 0;
   double* const end = ends.data();
   const CompiledOrder::Period& period = order.period;
   std::size_t at = 0;
   if (period.length > 0) {
     const std::size_t length = period.length, reach = period.reach;
-    // The window of `reach` events before `at` and the one a period earlier must lie in the periodic stretch.
+    // The window of `reach` events before `at` and the one a period earlier must lie in the
+    // periodic stretch.
     at = period.begin + reach + length;
     PlayRange(order, 0, std::min<std::size_t>(at, period.end), costs.data(), hop, end);
     for (; at + length <= period.end; at += length) {
@@ -244,7 +263,8 @@ void PlayToEnd(const CompiledOrder& order, absl::Span<const double> costs, doubl
       if (repeats) {
         const std::size_t skipped = (period.end - at) / length;
         const std::size_t to = at + skipped * length;
-        for (std::size_t i = 1; i <= reach; ++i) end[to - i] = end[at - i] + static_cast<double>(skipped) * shift;
+        for (std::size_t i = 1; i <= reach; ++i)
+          end[to - i] = end[at - i] + static_cast<double>(skipped) * shift;
         at = to;
         break;
       }

@@ -10,7 +10,8 @@ namespace {
 constexpr int kNoFactor = -1;
 
 bool Contains(const std::vector<std::uint8_t>& factors, int factor) {
-  return std::find(factors.begin(), factors.end(), static_cast<std::uint8_t>(factor)) != factors.end();
+  return std::find(factors.begin(), factors.end(), static_cast<std::uint8_t>(factor)) !=
+         factors.end();
 }
 
 // The op's factor along which `layout` cuts a tensor with these dimensions, or kNoFactor.
@@ -40,7 +41,8 @@ class Rule {
     if (wanted != kNoFactor) return Contains(op_.whole, wanted) ? kNoFactor : wanted;
     for (std::size_t i = 0; i < op_.inputs.size(); ++i) {
       const int cut = CutOf(i, atom);
-      if (cut != kNoFactor && !Contains(op_.whole, cut) && !Contains(op_.output_factors, cut) && AllAgree(cut, atom)) {
+      if (cut != kNoFactor && !Contains(op_.whole, cut) && !Contains(op_.output_factors, cut) &&
+          AllAgree(cut, atom)) {
         return cut;
       }
     }
@@ -50,8 +52,9 @@ class Rule {
   // A sum may stay open through an op that is linear in it and not cut along this atom.
   bool PassesSum(std::size_t atom, int factor) const {
     if (op_.kind != OpKind::kProduct || factor != kNoFactor) return false;
-    return std::any_of(op_.inputs.begin(), op_.inputs.end(),
-                       [&](const Operand& o) { return program_.tensor(o.tensor).use.at(atom).sum(); });
+    return std::any_of(op_.inputs.begin(), op_.inputs.end(), [&](const Operand& o) {
+      return program_.tensor(o.tensor).use.at(atom).sum();
+    });
   }
 
  private:
@@ -62,7 +65,8 @@ class Rule {
   bool AllAgree(int factor, std::size_t atom) const {
     for (std::size_t j = 0; j < op_.inputs.size(); ++j) {
       const int other = CutOf(j, atom);
-      if (Contains(op_.inputs[j].factors, factor) && other != factor && other != kNoFactor) return false;
+      if (Contains(op_.inputs[j].factors, factor) && other != factor && other != kNoFactor)
+        return false;
     }
     return true;
   }
@@ -71,8 +75,10 @@ class Rule {
   const Op& op_;
 };
 
-// The layout in which a tensor with these factors is needed (or made) when the op works along `factor`.
-Layout Along(const Tensor& tensor, const std::vector<std::uint8_t>& factors, int factor, Layout otherwise) {
+// The layout in which a tensor with these factors is needed (or made) when the op works along
+// `factor`.
+Layout Along(const Tensor& tensor, const std::vector<std::uint8_t>& factors, int factor,
+             Layout otherwise) {
   for (std::size_t i = 0; i < factors.size(); ++i) {
     if (factors[i] == factor) return Layout::Cut(tensor.dims[i]);
   }
@@ -91,7 +97,8 @@ void PlaceWork(Program& program) {
       const int factor = rule.Choose(atom);
       if (rule.PassesSum(atom, factor)) {
         for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-          if (program.tensor(op.inputs[i].tensor).use.at(atom).sum()) op.need[i].Set(atom, Layout::Sum());
+          if (program.tensor(op.inputs[i].tensor).use.at(atom).sum())
+            op.need[i].Set(atom, Layout::Sum());
         }
         op.made.Set(atom, Layout::Sum());
         continue;
@@ -99,7 +106,8 @@ void PlaceWork(Program& program) {
       if (factor == kNoFactor) continue;
       op.work[atom] = static_cast<std::int8_t>(factor);
       for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-        op.need[i].Set(atom, Along(program.tensor(op.inputs[i].tensor), op.inputs[i].factors, factor, Layout::Whole()));
+        op.need[i].Set(atom, Along(program.tensor(op.inputs[i].tensor), op.inputs[i].factors,
+                                   factor, Layout::Whole()));
       }
       const Layout reduced = op.kind == OpKind::kMaxReduce ? Layout::Max() : Layout::Sum();
       op.made.Set(atom, Along(program.tensor(op.output), op.output_factors, factor, reduced));
@@ -111,7 +119,8 @@ AtomMask PartialGradient(const Program& program, TensorId parameter) {
   AtomMask mask = 0;
   for (const Op& op : program.ops) {
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-      if (op.inputs[i].tensor == parameter) mask = static_cast<AtomMask>(mask | Produced(op, i).Partial());
+      if (op.inputs[i].tensor == parameter)
+        mask = static_cast<AtomMask>(mask | Produced(op, i).Partial());
     }
   }
   return mask;

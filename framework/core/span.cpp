@@ -6,7 +6,8 @@
 namespace shardlab {
 
 SpanTable::SpanTable(const Mesh& mesh, const std::vector<Tier>& tiers) {
-  for (const AtomId atom : mesh.rank_order()) order_.push_back(atom.valid() ? static_cast<int>(atom.index()) : -1);
+  for (const AtomId atom : mesh.rank_order())
+    order_.push_back(atom.valid() ? static_cast<int>(atom.index()) : -1);
   for (const Tier& tier : tiers) domain_.push_back(tier.devices);
   size_.fill(1);
   stride_.fill(1);
@@ -38,7 +39,8 @@ bool SpanTable::Aligned(AtomMask mask) const {
       if (size_[a] == 1) continue;
       const int reach = stride_[a] * size_[a];
       const bool inside = domain % reach == 0;
-      const bool fills = stride_[a] <= domain ? domain % stride_[a] == 0 && reach % domain == 0 : stride_[a] % domain == 0;
+      const bool fills = stride_[a] <= domain ? domain % stride_[a] == 0 && reach % domain == 0
+                                              : stride_[a] % domain == 0;
       if (!inside && !fills) return false;
     }
   }
@@ -49,7 +51,8 @@ Span SpanTable::Of(AtomMask mask, int pipeline_rank) const {
   if (!uniform_ && !Aligned(mask)) return Enumerate(mask, pipeline_rank);
   Span span;
   span.size = 1;
-  for (unsigned rest = mask; rest != 0; rest &= rest - 1) span.size *= size_[static_cast<std::size_t>(std::countr_zero(rest))];
+  for (unsigned rest = mask; rest != 0; rest &= rest - 1)
+    span.size *= size_[static_cast<std::size_t>(std::countr_zero(rest))];
   span.outermost = static_cast<int>(domain_.size()) - 1;
   for (std::size_t tier = 0; tier < domain_.size(); ++tier) {
     int ranks = 1;
@@ -65,8 +68,8 @@ Span SpanTable::Of(AtomMask mask, int pipeline_rank) const {
 }
 
 Span SpanTable::Enumerate(AtomMask mask, int pipeline_rank) const {
-  // Members of a group differ from its base rank by the mask's coordinates; bases are all other coordinates of
-  // this pipeline rank.
+  // Members of a group differ from its base rank by the mask's coordinates; bases are all other
+  // coordinates of this pipeline rank.
   Span worst;
   worst.size = 1;
   for (std::size_t a = 0; a < kMaxAtoms; ++a) {

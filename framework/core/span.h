@@ -1,13 +1,13 @@
 #pragma once
-// How the groups of a plan lie on the machine. Ranks are numbered mixed-radix in the mesh's rank order; a tier's
-// domain is a run of neighbouring ranks.
+// How the groups of a plan lie on the machine. Ranks are numbered mixed-radix in the mesh's rank
+// order; a tier's domain is a run of neighbouring ranks.
 //
 //   SpanTable spans(mesh, tiers);
 //   spans.Set(plan);                      // strides; no allocation
 //   Span span = spans.Of(mask, pipeline_rank);
 //
-// Where groups of one pipeline rank differ (a group that starts in mid-server), the worst of them: the fewest
-// ranks in a domain, the most domains.
+// Where groups of one pipeline rank differ (a group that starts in mid-server), the worst of them:
+// the fewest ranks in a domain, the most domains.
 
 #include <array>
 #include <vector>
@@ -35,7 +35,7 @@ class SpanTable {
   bool Aligned(AtomMask mask) const;
   Span Enumerate(AtomMask mask, int pipeline_rank) const;
 
-  std::vector<int> order_;  // atom index, fastest first; -1 = the pipeline
+  std::vector<int> order_;   // atom index, fastest first; -1 = the pipeline
   std::vector<int> domain_;  // devices of each tier's domain
   std::array<int, kMaxAtoms> size_{}, stride_{};
   int pipeline_ = 1, pipeline_stride_ = 1, world_ = 1;

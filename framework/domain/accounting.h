@@ -1,6 +1,6 @@
 #pragma once
-// Accountings are data: which of the model's programs is counted, what is left out, how things round. The
-// framework and the strategies read facts; nobody asks for an accounting's name.
+// Accountings are data: which of the model's programs is counted, what is left out, how things
+// round. The framework and the strategies read facts; nobody asks for an accounting's name.
 //
 //   if (rules.whole_devices) local = ceil(local);
 
@@ -11,11 +11,13 @@ namespace shardlab {
 
 struct AccountingRules {
   std::string name;
-  bool coarse_program = false;        // the model's classroom program
-  bool ceiling_division = true;       // a cut of 10 over 4 leaves 3 on a rank; false: 2.5
-  bool prefetch_hides_in_slot = false;  // gathers hide behind the whole micro-batch, not block by block
-  bool reductions_after_pipeline = false;  // step = pipeline + largest reduction, not the largest sum per rank
-  bool count_gathered = true;         // gathered parameters and transient buffers
+  bool coarse_program = false;   // the model's classroom program
+  bool ceiling_division = true;  // a cut of 10 over 4 leaves 3 on a rank; false: 2.5
+  bool prefetch_hides_in_slot =
+      false;  // gathers hide behind the whole micro-batch, not block by block
+  bool reductions_after_pipeline =
+      false;                   // step = pipeline + largest reduction, not the largest sum per rank
+  bool count_gathered = true;  // gathered parameters and transient buffers
   bool count_optimizer_time = true;
   std::map<std::string, bool> facts;  // framework behaviour read through Editor::Fact
   std::string mfu_convention = "causal";

@@ -4,25 +4,38 @@ namespace shardlab {
 
 const char* Name(Collective collective) {
   switch (collective) {
-    case Collective::kSlice: return "slice";
-    case Collective::kAllReduce: return "all-reduce";
-    case Collective::kAllGather: return "all-gather";
-    case Collective::kReduceScatter: return "reduce-scatter";
-    case Collective::kAllToAll: return "all-to-all";
-    case Collective::kSendRecv: return "send/recv";
+    case Collective::kSlice:
+      return "slice";
+    case Collective::kAllReduce:
+      return "all-reduce";
+    case Collective::kAllGather:
+      return "all-gather";
+    case Collective::kReduceScatter:
+      return "reduce-scatter";
+    case Collective::kAllToAll:
+      return "all-to-all";
+    case Collective::kSendRecv:
+      return "send/recv";
   }
   return "slice";
 }
 
 const char* Name(Phase phase) {
   switch (phase) {
-    case Phase::kForward: return "forward";
-    case Phase::kReplay: return "recompute";
-    case Phase::kInputGradient: return "backward";
-    case Phase::kWeightGradient: return "weight gradient";
-    case Phase::kReduce: return "gradient reduction";
-    case Phase::kUpdate: return "optimizer";
-    case Phase::kRestore: return "weight restore";
+    case Phase::kForward:
+      return "forward";
+    case Phase::kReplay:
+      return "recompute";
+    case Phase::kInputGradient:
+      return "backward";
+    case Phase::kWeightGradient:
+      return "weight gradient";
+    case Phase::kReduce:
+      return "gradient reduction";
+    case Phase::kUpdate:
+      return "optimizer";
+    case Phase::kRestore:
+      return "weight restore";
   }
   return "forward";
 }
@@ -32,14 +45,17 @@ Placement Produced(const Op& op, std::size_t index) {
   for (std::size_t a = 0; a < kMaxAtoms; ++a) {
     const Layout need = op.need[index].at(a);
     if (need.partial()) {
-      // A sum left open through a linear op: its gradient is the whole output's gradient on every rank.
+      // A sum left open through a linear op: its gradient is the whole output's gradient on every
+      // rank.
       produced.Set(a, Layout::Whole());
       continue;
     }
     if (!need.whole()) continue;
     bool partial = op.work[a] >= 0;
-    // The other operand of a linear op came in as an open sum: each rank's product uses its own part.
-    for (std::size_t j = 0; j < op.inputs.size(); ++j) partial |= j != index && op.need[j].at(a).sum();
+    // The other operand of a linear op came in as an open sum: each rank's product uses its own
+    // part.
+    for (std::size_t j = 0; j < op.inputs.size(); ++j)
+      partial |= j != index && op.need[j].at(a).sum();
     if (partial) produced.Set(a, Layout::Sum());
   }
   return produced;

@@ -1,7 +1,7 @@
 #pragma once
-// What derivation makes of an edited Program: an ordered list of steps that a machine could execute as it
-// stands, for one micro-batch and for the end of the step. The toy machine of the tests executes it; the fast
-// evaluation prices it; the report lists it.
+// What derivation makes of an edited Program: an ordered list of steps that a machine could execute
+// as it stands, for one micro-batch and for the end of the step. The toy machine of the tests
+// executes it; the fast evaluation prices it; the report lists it.
 //
 //   for (const Step& step : derived.steps) if (step.kind == StepKind::kMove) ...
 
@@ -15,7 +15,8 @@
 namespace shardlab {
 
 enum class Collective : std::uint8_t {
-  kSlice,  // nothing travels: a rank drops what it need not have; whole -> sum: all but the first rank hold zeros
+  kSlice,  // nothing travels: a rank drops what it need not have; whole -> sum: all but the first
+           // rank hold zeros
   kAllReduce,
   kAllGather,
   kReduceScatter,
@@ -56,12 +57,14 @@ enum class HideBehind : std::uint8_t {
 };
 
 enum class StepKind : std::uint8_t {
-  kMove,        // `source` -> `target`: the same thing in another placement, by one collective over `group`.
-                // With `add` it is summed into the target if that exists already, and the source is gone.
-  kCompute,     // forward or replay of `op`: needs operands at op.need, writes output at op.made
-  kGradient,    // backward of `op` for the operands in `operands`: needs the output's gradient at made (partials
-                // whole), the reads at need; adds to (or makes) each operand's gradient contribution at Produced()
-  kUpdate,      // optimizer step of a parameter: weight and gradient at `target`
+  kMove,  // `source` -> `target`: the same thing in another placement, by one collective over
+          // `group`. With `add` it is summed into the target if that exists already, and the source
+          // is gone.
+  kCompute,   // forward or replay of `op`: needs operands at op.need, writes output at op.made
+  kGradient,  // backward of `op` for the operands in `operands`: needs the output's gradient at
+              // made (partials whole), the reads at need; adds to (or makes) each operand's
+              // gradient contribution at Produced()
+  kUpdate,  // optimizer step of a parameter: weight and gradient at `target`
 };
 
 struct Step {
@@ -80,22 +83,23 @@ struct Step {
 
   // How it is priced, set by the strategies' edits.
   HideBehind hide = HideBehind::kNothing;
-  double share = 0;                // kShare: 0 = all exposed, 1 = all hidden
+  double share = 0;                       // kShare: 0 = all exposed, 1 = all hidden
   DtypeSlot dtype = DtypeSlot::kCompute;  // of what travels
-  std::int16_t author = -1;        // the strategy whose placement caused it
-  bool realised = false;           // replaced by a strategy's own sequence
+  std::int16_t author = -1;               // the strategy whose placement caused it
+  bool realised = false;                  // replaced by a strategy's own sequence
 };
 
-// A transfer that no layout yields: stated by a strategy, not derived and not checked by the oracle.
+// A transfer that no layout yields: stated by a strategy, not derived and not checked by the
+// oracle.
 struct Declared {
   std::string name;
   std::string why;
   Collective collective = Collective::kAllReduce;
   AtomMask group = 0;
   AxisRole role = AxisRole::kData;
-  ClassId layer_class;       // invalid: once, not per layer
+  ClassId layer_class;  // invalid: once, not per layer
   std::vector<DimensionId> dims;
-  double bytes = 0;          // payload = bytes x product of the (local) dims
+  double bytes = 0;  // payload = bytes x product of the (local) dims
   Phase phase = Phase::kReduce;
   When when = When::kStep;
   HideBehind hide = HideBehind::kNothing;
@@ -122,8 +126,8 @@ struct Derived {
   std::vector<Saved> saved;
 };
 
-// Placement in which the gradient of operand `index` leaves the backward of `op`: partial on every atom along
-// which the op worked on a factor that the operand lacks.
+// Placement in which the gradient of operand `index` leaves the backward of `op`: partial on every
+// atom along which the op worked on a factor that the operand lacks.
 SHARDLAB_EXPORT Placement Produced(const Op& op, std::size_t index);
 // The placement of a gradient: cut stays cut, partial becomes whole.
 SHARDLAB_EXPORT Placement Dual(const Placement& placement);

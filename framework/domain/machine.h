@@ -31,18 +31,19 @@ struct Constant {
 struct Machine {
   std::string name;
   int devices = 1;
-  Bytes memory;           // per device, usable capacity line
+  Bytes memory;             // per device, usable capacity line
   Bytes outside_allocator;  // context and communication libraries
-  double fragmentation = 0;  // share of allocated bytes that the allocator reserves and does not use
-  Bytes host_memory;      // per device's share; 0 = not stated
-  FlopsPerSecond peak;    // dense, in the compute dtype
+  double fragmentation =
+      0;                // share of allocated bytes that the allocator reserves and does not use
+  Bytes host_memory;    // per device's share; 0 = not stated
+  FlopsPerSecond peak;  // dense, in the compute dtype
   BytesPerSecond memory_bandwidth;
   std::vector<Tier> tiers;
   double price_per_device_hour = 0;
 };
 
-// One op on one device. m, n, k are the local sizes of a product (batch folded into m); for other kinds
-// m = elements of the output. flops and bytes are the totals of this call.
+// One op on one device. m, n, k are the local sizes of a product (batch folded into m); for other
+// kinds m = elements of the output. flops and bytes are the totals of this call.
 struct OpShape {
   OpKind kind = OpKind::kProduct;
   Phase phase = Phase::kForward;
@@ -52,23 +53,28 @@ struct OpShape {
   double tokens = 1;  // tokens of the micro-batch on this rank: the classroom's efficiency curve
 };
 
-// payload = the whole thing: the tensor of an all-reduce, the gathered result of an all-gather, what enters a
-// reduce-scatter, one rank's tensor of an all-to-all, the message of a send.
+// payload = the whole thing: the tensor of an all-reduce, the gathered result of an all-gather,
+// what enters a reduce-scatter, one rank's tensor of an all-to-all, the message of a send.
 struct TransferShape {
   Collective collective = Collective::kAllReduce;
   Bytes payload;
 };
 
-// Bytes that one device sends: all-reduce 2(n-1)/n, all-gather, reduce-scatter and all-to-all (n-1)/n of the
-// payload (Thakur, Rabenseifner and Gropp 2005, ring and pairwise algorithms), a send the payload itself.
+// Bytes that one device sends: all-reduce 2(n-1)/n, all-gather, reduce-scatter and all-to-all
+// (n-1)/n of the payload (Thakur, Rabenseifner and Gropp 2005, ring and pairwise algorithms), a
+// send the payload itself.
 constexpr double SentShare(Collective collective, int n) {
   if (n <= 1) return 0;
   const double share = static_cast<double>(n - 1) / n;
   switch (collective) {
-    case Collective::kSlice: return 0;
-    case Collective::kAllReduce: return 2 * share;
-    case Collective::kSendRecv: return 1;
-    default: return share;
+    case Collective::kSlice:
+      return 0;
+    case Collective::kAllReduce:
+      return 2 * share;
+    case Collective::kSendRecv:
+      return 1;
+    default:
+      return share;
   }
 }
 

@@ -7,11 +7,16 @@ namespace shardlab {
 
 const char* Name(AxisRole role) {
   switch (role) {
-    case AxisRole::kTensor: return "tensor";
-    case AxisRole::kContext: return "context";
-    case AxisRole::kExpert: return "expert";
-    case AxisRole::kPipeline: return "pipeline";
-    case AxisRole::kData: return "data";
+    case AxisRole::kTensor:
+      return "tensor";
+    case AxisRole::kContext:
+      return "context";
+    case AxisRole::kExpert:
+      return "expert";
+    case AxisRole::kPipeline:
+      return "pipeline";
+    case AxisRole::kData:
+      return "data";
   }
   return "data";
 }
@@ -41,8 +46,9 @@ AxisId Mesh::Find(AxisRole role) const {
 }
 
 AxisRole Mesh::RoleOf(AtomMask mask) const {
-  // An axis that borrows explains the traffic over exactly its own ranks (an all-to-all between experts);
-  // a group that also spans ranks of the lending axis belongs to that one (gradients over expert x rest).
+  // An axis that borrows explains the traffic over exactly its own ranks (an all-to-all between
+  // experts); a group that also spans ranks of the lending axis belongs to that one (gradients over
+  // expert x rest).
   for (const Axis& axis : axes_) {
     if (axis.borrows && axis.atoms != 0 && (mask & ~axis.atoms) == 0) return axis.role;
   }
@@ -70,7 +76,8 @@ std::string Mesh::NameOf(AtomMask mask) const {
 }
 
 std::vector<AtomId> Mesh::Nesting(bool batch_or_sequence) const {
-  constexpr std::array<AxisRole, 3> kRoles = {AxisRole::kData, AxisRole::kContext, AxisRole::kTensor};
+  constexpr std::array<AxisRole, 3> kRoles = {AxisRole::kData, AxisRole::kContext,
+                                              AxisRole::kTensor};
   std::vector<AtomId> order;
   for (const AxisRole role : kRoles) {
     for (const Axis& axis : axes_) {
@@ -79,7 +86,8 @@ std::vector<AtomId> Mesh::Nesting(bool batch_or_sequence) const {
     }
   }
   if (batch_or_sequence) return order;
-  // Tensor first, but its own atoms keep their order: kv heads outside, queries of a kv head inside.
+  // Tensor first, but its own atoms keep their order: kv heads outside, queries of a kv head
+  // inside.
   std::vector<AtomId> others;
   for (auto role = kRoles.rbegin(); role != kRoles.rend(); ++role) {
     for (const Axis& axis : axes_) {

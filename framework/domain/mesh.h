@@ -1,7 +1,8 @@
 #pragma once
-// The ranks of a machine, factored into atoms. A named axis (tensor, data, expert, ...) is a set of atoms, so
-// that "experts borrow their ranks from data parallelism" is ordinary: the data axis is {expert atom, rest}
-// and the expert axis is {expert atom}. Rows mention atoms, never degrees; a Plan puts the numbers in.
+// The ranks of a machine, factored into atoms. A named axis (tensor, data, expert, ...) is a set of
+// atoms, so that "experts borrow their ranks from data parallelism" is ordinary: the data axis is
+// {expert atom, rest} and the expert axis is {expert atom}. Rows mention atoms, never degrees; a
+// Plan puts the numbers in.
 //
 //   Mesh mesh = ...;                            // made by compose from what the strategies declare
 //   AtomMask mask = mesh.axis("data").atoms;    // which atoms a collective runs over
@@ -28,23 +29,25 @@ inline constexpr int kMaxTiers = 4;
 // What an axis is for; exposed and hidden communication is reported by role.
 enum class AxisRole : std::uint8_t { kTensor, kContext, kExpert, kPipeline, kData };
 inline constexpr int kAxisRoles = 5;
-SHARDLAB_EXPORT const char* Name(AxisRole role);  // "tensor", "context", "expert", "pipeline", "data"
+SHARDLAB_EXPORT const char* Name(
+    AxisRole role);  // "tensor", "context", "expert", "pipeline", "data"
 
 struct Atom {
   std::string name;   // "tensor.kv_heads"
   AxisId owner;       // the axis whose degree it is a factor of
-  std::string bound;  // dimension whose size caps the atom: it takes gcd(rest of the degree, size); "" = the rest
+  std::string bound;  // dimension whose size caps the atom: it takes gcd(rest of the degree, size);
+                      // "" = the rest
 };
 
 struct Axis {
   std::string name;
   AxisRole role = AxisRole::kData;
-  std::string author;              // the strategy that declared it
-  Place place;                     // of its degree in the scenario
-  int degree = 0;                  // the scenario's value; 0 = what is left of the machine
+  std::string author;  // the strategy that declared it
+  Place place;         // of its degree in the scenario
+  int degree = 0;      // the scenario's value; 0 = what is left of the machine
   AtomMask atoms = 0;
-  std::vector<AtomId> order;       // its atoms, major first: cuts along this axis nest in this order
-  bool borrows = false;            // its ranks are those of another axis; it does not multiply the world
+  std::vector<AtomId> order;  // its atoms, major first: cuts along this axis nest in this order
+  bool borrows = false;       // its ranks are those of another axis; it does not multiply the world
 };
 
 class SHARDLAB_EXPORT Mesh final {
@@ -61,16 +64,17 @@ class SHARDLAB_EXPORT Mesh final {
   AxisId Find(AxisRole role) const;
   // The axis to which a transfer over these atoms is put down: that of its last (slowest) role.
   AxisRole RoleOf(AtomMask mask) const;
-  std::string NameOf(AtomMask mask) const;  // "tensor", "data", "data.context"; by whole axes where possible
+  std::string NameOf(
+      AtomMask mask) const;  // "tensor", "data", "data.context"; by whole axes where possible
 
-  // Rank order, fastest first: atoms in the order in which neighbouring ranks differ. An invalid id stands for
-  // the pipeline ranks, which no tensor is cut along.
+  // Rank order, fastest first: atoms in the order in which neighbouring ranks differ. An invalid id
+  // stands for the pipeline ranks, which no tensor is cut along.
   const std::vector<AtomId>& rank_order() const { return rank_order_; }
   void SetRankOrder(std::vector<AtomId> order) { rank_order_ = std::move(order); }
 
-  // In which order cuts of one dimension nest, major first; the same for every tensor, so that each transfer
-  // is possible inside its group. Batch and sequence: data, context, then tensor outwards in; all others the
-  // other way round. Cuts of a flattened tensor nest as `others`.
+  // In which order cuts of one dimension nest, major first; the same for every tensor, so that each
+  // transfer is possible inside its group. Batch and sequence: data, context, then tensor outwards
+  // in; all others the other way round. Cuts of a flattened tensor nest as `others`.
   std::vector<AtomId> Nesting(bool batch_or_sequence) const;
 
  private:
@@ -81,13 +85,14 @@ class SHARDLAB_EXPORT Mesh final {
 
 constexpr AtomMask Bit(AtomId atom) { return static_cast<AtomMask>(1u << atom.index()); }
 
-// How a group of ranks lies over the machine's tiers (scale-up domain, servers, pods; innermost first).
-// Where groups differ (a group that starts in mid-server), the worst: fewest ranks per domain.
+// How a group of ranks lies over the machine's tiers (scale-up domain, servers, pods; innermost
+// first). Where groups differ (a group that starts in mid-server), the worst: fewest ranks per
+// domain.
 struct Span {
-  int size = 1;                              // ranks in the group
-  std::array<int, kMaxTiers> ranks{};        // ranks of the group in one domain of this tier
-  std::array<int, kMaxTiers> domains{};      // domains of this tier that the group touches
-  int outermost = 0;                         // index of the first tier whose domain holds the whole group
+  int size = 1;                          // ranks in the group
+  std::array<int, kMaxTiers> ranks{};    // ranks of the group in one domain of this tier
+  std::array<int, kMaxTiers> domains{};  // domains of this tier that the group touches
+  int outermost = 0;  // index of the first tier whose domain holds the whole group
 
   friend bool operator==(const Span&, const Span&) = default;
 };

@@ -1,6 +1,7 @@
 #pragma once
-// Where the pieces of a tensor are: for each atom of the mesh whole copies, a cut of one dimension, a cut of
-// the flattened tensor (state between uses), or a partial sum or maximum that is still to be reduced.
+// Where the pieces of a tensor are: for each atom of the mesh whole copies, a cut of one dimension,
+// a cut of the flattened tensor (state between uses), or a partial sum or maximum that is still to
+// be reduced.
 //
 //   Placement p;                                  // whole everywhere
 //   p.Set(tensor_atom, Layout::Cut(heads));       // cut along heads over the tensor atom
@@ -20,10 +21,14 @@ class Layout {
  public:
   constexpr Layout() = default;  // whole
   static constexpr Layout Whole() { return Layout(-1); }
-  static constexpr Layout Sum() { return Layout(-2); }   // partial sum: add over the atom to get the value
+  static constexpr Layout Sum() {
+    return Layout(-2);
+  }  // partial sum: add over the atom to get the value
   static constexpr Layout Max() { return Layout(-3); }   // partial maximum
   static constexpr Layout Flat() { return Layout(-4); }  // cut of the flattened local tensor
-  static constexpr Layout Cut(DimensionId dim) { return Layout(static_cast<std::int8_t>(dim.value())); }
+  static constexpr Layout Cut(DimensionId dim) {
+    return Layout(static_cast<std::int8_t>(dim.value()));
+  }
 
   constexpr bool whole() const { return code_ == -1; }
   constexpr bool sum() const { return code_ == -2; }
@@ -49,10 +54,18 @@ class Placement {
   constexpr void Set(std::size_t atom, Layout layout) { layout_[atom] = layout; }
 
   // The atoms along which this dimension is cut; along which the layout is partial; ...
-  constexpr AtomMask CutOf(DimensionId dim) const { return Where([dim](Layout l) { return l == Layout::Cut(dim); }); }
-  constexpr AtomMask Partial() const { return Where([](Layout l) { return l.partial(); }); }
-  constexpr AtomMask Flat() const { return Where([](Layout l) { return l.flat(); }); }
-  constexpr AtomMask AnyCut() const { return Where([](Layout l) { return l.cut() || l.flat(); }); }
+  constexpr AtomMask CutOf(DimensionId dim) const {
+    return Where([dim](Layout l) { return l == Layout::Cut(dim); });
+  }
+  constexpr AtomMask Partial() const {
+    return Where([](Layout l) { return l.partial(); });
+  }
+  constexpr AtomMask Flat() const {
+    return Where([](Layout l) { return l.flat(); });
+  }
+  constexpr AtomMask AnyCut() const {
+    return Where([](Layout l) { return l.cut() || l.flat(); });
+  }
 
   template <class Predicate>
   constexpr AtomMask Where(Predicate predicate) const {

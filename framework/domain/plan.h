@@ -23,7 +23,8 @@ struct Plan {
   Plan() { atom.fill(1); }
   constexpr int Size(AtomMask mask) const {
     int n = 1;
-    for (unsigned rest = mask; rest != 0; rest &= rest - 1) n *= atom[static_cast<std::size_t>(std::countr_zero(rest))];
+    for (unsigned rest = mask; rest != 0; rest &= rest - 1)
+      n *= atom[static_cast<std::size_t>(std::countr_zero(rest))];
     return n;
   }
   friend bool operator==(const Plan&, const Plan&) = default;

@@ -50,16 +50,26 @@ double BytesPerElement(Dtype dtype) {
 
 Dtype DtypeOf(const Precision& precision, DtypeSlot slot) {
   switch (slot) {
-    case DtypeSlot::kParameters: return precision.parameters;
-    // Saved tensors of an fp8 run stay in bf16 unless an op says otherwise; products alone run in fp8.
-    case DtypeSlot::kCompute: return precision.compute == Dtype::kFp8 ? Dtype::kBf16 : precision.compute;
-    case DtypeSlot::kGradients: return precision.gradients;
-    case DtypeSlot::kGradientReduce: return precision.gradient_reduce;
-    case DtypeSlot::kMaster: return precision.master;
-    case DtypeSlot::kMoments: return precision.moments;
-    case DtypeSlot::kStatistics: return Dtype::kFp32;
-    case DtypeSlot::kMask: return Dtype::kBool;
-    case DtypeSlot::kIndex: return Dtype::kNone;
+    case DtypeSlot::kParameters:
+      return precision.parameters;
+    // Saved tensors of an fp8 run stay in bf16 unless an op says otherwise; products alone run in
+    // fp8.
+    case DtypeSlot::kCompute:
+      return precision.compute == Dtype::kFp8 ? Dtype::kBf16 : precision.compute;
+    case DtypeSlot::kGradients:
+      return precision.gradients;
+    case DtypeSlot::kGradientReduce:
+      return precision.gradient_reduce;
+    case DtypeSlot::kMaster:
+      return precision.master;
+    case DtypeSlot::kMoments:
+      return precision.moments;
+    case DtypeSlot::kStatistics:
+      return Dtype::kFp32;
+    case DtypeSlot::kMask:
+      return Dtype::kBool;
+    case DtypeSlot::kIndex:
+      return Dtype::kNone;
   }
   return Dtype::kNone;
 }

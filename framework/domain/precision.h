@@ -12,7 +12,18 @@
 
 namespace shardlab {
 
-enum class Dtype : std::uint8_t { kNone, kFp64, kFp32, kTf32, kBf16, kFp16, kFp8, kInt8, kFp4, kBool };
+enum class Dtype : std::uint8_t {
+  kNone,
+  kFp64,
+  kFp32,
+  kTf32,
+  kBf16,
+  kFp16,
+  kFp8,
+  kInt8,
+  kFp4,
+  kBool
+};
 
 SHARDLAB_EXPORT const char* Name(Dtype dtype);                       // "bf16"
 SHARDLAB_EXPORT bool ParseDtype(std::string_view text, Dtype* out);  // false: no such dtype

@@ -6,36 +6,57 @@ namespace shardlab {
 
 const char* Name(TensorRole role) {
   switch (role) {
-    case TensorRole::kParameter: return "parameter";
-    case TensorRole::kData: return "data";
-    case TensorRole::kStream: return "stream";
-    case TensorRole::kActivation: return "activation";
-    case TensorRole::kRouted: return "routed";
-    case TensorRole::kStatistic: return "statistic";
+    case TensorRole::kParameter:
+      return "parameter";
+    case TensorRole::kData:
+      return "data";
+    case TensorRole::kStream:
+      return "stream";
+    case TensorRole::kActivation:
+      return "activation";
+    case TensorRole::kRouted:
+      return "routed";
+    case TensorRole::kStatistic:
+      return "statistic";
   }
   return "activation";
 }
 
 const char* Name(OpKind kind) {
   switch (kind) {
-    case OpKind::kProduct: return "product";
-    case OpKind::kLookup: return "lookup";
-    case OpKind::kAttention: return "attention";
-    case OpKind::kNorm: return "norm";
-    case OpKind::kAdd: return "add";
-    case OpKind::kGatedSilu: return "gated-silu";
-    case OpKind::kMaxReduce: return "max";
-    case OpKind::kSumExp: return "sum-exp";
-    case OpKind::kLogLoss: return "log-loss";
-    case OpKind::kTopK: return "top-k";
-    case OpKind::kDispatch: return "dispatch";
-    case OpKind::kLump: return "lump";
-    case OpKind::kWork: return "work";
+    case OpKind::kProduct:
+      return "product";
+    case OpKind::kLookup:
+      return "lookup";
+    case OpKind::kAttention:
+      return "attention";
+    case OpKind::kNorm:
+      return "norm";
+    case OpKind::kAdd:
+      return "add";
+    case OpKind::kGatedSilu:
+      return "gated-silu";
+    case OpKind::kMaxReduce:
+      return "max";
+    case OpKind::kSumExp:
+      return "sum-exp";
+    case OpKind::kLogLoss:
+      return "log-loss";
+    case OpKind::kTopK:
+      return "top-k";
+    case OpKind::kDispatch:
+      return "dispatch";
+    case OpKind::kLump:
+      return "lump";
+    case OpKind::kWork:
+      return "work";
   }
   return "product";
 }
 
-bool Tensor::Has(DimensionId dim) const { return std::find(dims.begin(), dims.end(), dim) != dims.end(); }
+bool Tensor::Has(DimensionId dim) const {
+  return std::find(dims.begin(), dims.end(), dim) != dims.end();
+}
 
 DimensionId Program::FindDimension(std::string_view name) const {
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
@@ -51,7 +72,8 @@ DimensionId Program::FindKind(DimensionKind kind) const {
   return DimensionId();
 }
 
-std::string Program::Describe(const Tensor& tensor, const Placement& placement, const Mesh& mesh) const {
+std::string Program::Describe(const Tensor& tensor, const Placement& placement,
+                              const Mesh& mesh) const {
   std::string out = tensor.name + "[";
   for (std::size_t i = 0; i < tensor.dims.size(); ++i) {
     if (i > 0) out += ", ";

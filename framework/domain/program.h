@@ -1,7 +1,8 @@
 #pragma once
-// A model as a small table of rows over named dimensions: tensors, and the ops that read and write them, for
-// each distinct kind of layer. A Model plugin writes it for one device; strategies edit where things are; the
-// framework derives what must travel. Rows name dimensions and atoms, never degrees.
+// A model as a small table of rows over named dimensions: tensors, and the ops that read and write
+// them, for each distinct kind of layer. A Model plugin writes it for one device; strategies edit
+// where things are; the framework derives what must travel. Rows name dimensions and atoms, never
+// degrees.
 //
 //   Program program = builder.Build();            // api/program_builder.h
 //   const Tensor& w = program.tensor(op.inputs[1].tensor);
@@ -24,7 +25,8 @@ using ClassId = Id<struct LayerClassTag>;
 
 enum class DimensionKind : std::uint8_t {
   kFixed,
-  kBatch,     // sequences of one micro-batch; its local size is the plan's micro_batch_size, so `size` is 1
+  kBatch,  // sequences of one micro-batch; its local size is the plan's micro_batch_size, so `size`
+           // is 1
   kSequence,  // tokens of a sequence
 };
 
@@ -37,7 +39,8 @@ struct Dimension {
 
 enum class TensorRole : std::uint8_t {
   kParameter,
-  kData,        // the batch: tokens, targets. Every rank can have what it needs; never moved, never counted
+  kData,        // the batch: tokens, targets. Every rank can have what it needs; never moved, never
+                // counted
   kStream,      // the residual stream and what has its shape: what sequence parallelism cuts
   kActivation,  // inside a block
   kRouted,      // tokens sent to experts: has density = top-k / experts in `scale`
@@ -50,23 +53,28 @@ struct SHARDLAB_EXPORT Tensor {
   ClassId layer_class;
   TensorRole role = TensorRole::kActivation;
   std::vector<DimensionId> dims;
-  double scale = 1;  // elements = scale x product of the dimensions (density of routed tensors, lumps of the textbook)
+  double scale = 1;  // elements = scale x product of the dimensions (density of routed tensors,
+                     // lumps of the textbook)
   DtypeSlot dtype = DtypeSlot::kCompute;
 
-  // Filled by the strategies' edits. `use`: while computing. Parameters only: `home` between uses, `state` of
-  // the optimizer's tensors, `gradient` as accumulated between micro-batches.
+  // Filled by the strategies' edits. `use`: while computing. Parameters only: `home` between uses,
+  // `state` of the optimizer's tensors, `gradient` as accumulated between micro-batches.
   Placement use, home, state, gradient;
-  bool reduce_each_micro_batch = false;  // the gradient moves to `gradient` after each micro-batch, not once a step
-  bool keep_moved = false;               // saved for the backward pass as it was used, even where moving made it larger
-  bool keep_after_forward = false;       // gathered for the forward pass and kept for the backward pass
-  std::array<std::int16_t, kMaxAtoms> author{};  // index into Program::authors of the edit that set `use`; -1 the model
+  bool reduce_each_micro_batch =
+      false;  // the gradient moves to `gradient` after each micro-batch, not once a step
+  bool keep_moved =
+      false;  // saved for the backward pass as it was used, even where moving made it larger
+  bool keep_after_forward = false;  // gathered for the forward pass and kept for the backward pass
+  std::array<std::int16_t, kMaxAtoms>
+      author{};  // index into Program::authors of the edit that set `use`; -1 the model
   std::int16_t state_author = -1;
 
   Tensor() { author.fill(-1); }
   bool Has(DimensionId dim) const;
 };
 
-// What an op computes; the numbers are those of the oracle's toy machine and of a cost model, nothing else.
+// What an op computes; the numbers are those of the oracle's toy machine and of a cost model,
+// nothing else.
 enum class OpKind : std::uint8_t {
   kProduct,    // einsum of two operands
   kLookup,     // the same with a one-hot first operand: embedding; costs memory, not FLOPs
@@ -79,12 +87,14 @@ enum class OpKind : std::uint8_t {
   kLogLoss,    // log(operand 0) + operand 1 - operand 2
   kTopK,       // soft-max of the best k entries along `whole`, zero elsewhere
   kDispatch,   // operand 0 where operand 1 > 0, else 0: tokens to experts
-  kLump,       // classroom block: einsum for placement; its gradients read its weight and stashes; no cost of its own
-  kWork,       // classroom compute: FLOPs without operands, priced at peak x efficiency
+  kLump,  // classroom block: einsum for placement; its gradients read its weight and stashes; no
+          // cost of its own
+  kWork,  // classroom compute: FLOPs without operands, priced at peak x efficiency
 };
 SHARDLAB_EXPORT const char* Name(OpKind kind);
 
-// A factor of an op's iteration space. Attention has two of the dimension `sequence`: of queries and of keys.
+// A factor of an op's iteration space. Attention has two of the dimension `sequence`: of queries
+// and of keys.
 struct Factor {
   char letter = '?';
   DimensionId dim;
@@ -92,7 +102,8 @@ struct Factor {
 
 struct Operand {
   TensorId tensor;
-  std::vector<std::uint8_t> factors;  // for each dimension of the tensor, the index of its factor in the op
+  std::vector<std::uint8_t>
+      factors;  // for each dimension of the tensor, the index of its factor in the op
   bool has_gradient = true;
 };
 
@@ -108,17 +119,20 @@ struct Op {
   std::vector<std::uint8_t> output_factors;
   // What the gradient of operand i reads: indices of operands, or kReadsOutput.
   std::vector<std::vector<int>> reads;
-  // Written in the forward pass for the backward pass alone: soft-max statistics, dropout masks, lumps.
+  // Written in the forward pass for the backward pass alone: soft-max statistics, dropout masks,
+  // lumps.
   std::vector<TensorId> stash;
-  std::vector<std::uint8_t> whole;  // factors along which the op cannot be cut (a norm's hidden, attention's keys)
-  int anchor = -1;                  // operand whose cut decides where the op works (dispatch: its tokens)
-  double flops = 0;                 // of the forward pass = flops x product of the factors; backward by kind
-  int top_k = 0;                    // kTopK
+  std::vector<std::uint8_t>
+      whole;         // factors along which the op cannot be cut (a norm's hidden, attention's keys)
+  int anchor = -1;   // operand whose cut decides where the op works (dispatch: its tokens)
+  double flops = 0;  // of the forward pass = flops x product of the factors; backward by kind
+  int top_k = 0;     // kTopK
 
-  bool recompute = false;        // its output is not kept: replayed in the backward pass
+  bool recompute = false;  // its output is not kept: replayed in the backward pass
   std::int16_t recompute_author = -1;
 
-  // Filled by placing the work: the factor along which each atom cuts the op, what it needs, what it makes.
+  // Filled by placing the work: the factor along which each atom cuts the op, what it needs, what
+  // it makes.
   std::array<std::int8_t, kMaxAtoms> work{};  // index of a factor, -1 = none (repeated work)
   std::vector<Placement> need;
   Placement made;
@@ -140,7 +154,8 @@ struct LayerClass {
   TensorId input;      // the stream that enters, as this class holds it; invalid for none
   TensorId output;     // the stream that leaves
   bool block = false;  // a block of the model: what activation checkpointing may recompute
-  // Set by the recompute verb over the whole block: K layers share one kept input and are replayed together.
+  // Set by the recompute verb over the whole block: K layers share one kept input and are replayed
+  // together.
   bool whole_block_recompute = false;
   int segment = 1;
 };
@@ -151,7 +166,8 @@ struct ModelFacts {
   double active_parameters = 0;     // per token
   double embedding_parameters = 0;  // input embedding, left out of model FLOPs
   int layers = 0;
-  double attention_width = 0;  // heads x head_dim (MLA: mean of query-key and value width), for attention FLOPs
+  double attention_width =
+      0;  // heads x head_dim (MLA: mean of query-key and value width), for attention FLOPs
   std::string source;
 };
 

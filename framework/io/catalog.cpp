@@ -16,8 +16,9 @@ std::string FileOf(const DataFolder& folder, const std::string& kind) {
   return absl::StrCat(folder.directory, "/", kind, ".toml");
 }
 
-std::optional<Value> ReadCatalog(const PluginRegistry& registry, const std::string& kind, const std::string& name,
-                                 const Place& place, Diagnostics& diagnostics) {
+std::optional<Value> ReadCatalog(const PluginRegistry& registry, const std::string& kind,
+                                 const std::string& name, const Place& place,
+                                 Diagnostics& diagnostics) {
   for (const DataFolder& folder : registry.DataFolders()) {
     if (folder.name != name || !std::filesystem::exists(FileOf(folder, kind))) continue;
     Diagnostics own;
@@ -28,10 +29,10 @@ std::optional<Value> ReadCatalog(const PluginRegistry& registry, const std::stri
   }
   const std::vector<std::string> names = CatalogNames(registry, kind);
   const std::string near = Nearest(name, names);
-  std::string hint = names.empty() ? "no plugin directory has any; see --plugins"
-                                   : ThereAre(names);
+  std::string hint = names.empty() ? "no plugin directory has any; see --plugins" : ThereAre(names);
   if (!near.empty()) hint = absl::StrCat("did you mean \"", near, "\"? ", hint);
-  diagnostics.Error(absl::StrCat(kind, ".unknown"), place, absl::StrCat("there is no ", kind, " \"", name, "\""), hint);
+  diagnostics.Error(absl::StrCat(kind, ".unknown"), place,
+                    absl::StrCat("there is no ", kind, " \"", name, "\""), hint);
   return std::nullopt;
 }
 
@@ -59,8 +60,19 @@ std::vector<std::string> CatalogNames(const PluginRegistry& registry, const std:
   return names;
 }
 
-std::optional<Accounting> ReadAccounting(const PluginRegistry& registry, const std::string& name, const Place& place,
-                                         Diagnostics& diagnostics) {
+std::string DefaultAccounting(const PluginRegistry& registry) {
+  for (const DataFolder& folder : registry.DataFolders()) {
+    if (!std::filesystem::exists(FileOf(folder, "accounting"))) continue;
+    Diagnostics ignored;  // told when the accounting is asked for
+    const Value table = ReadTomlFile(FileOf(folder, "accounting"), ignored);
+    const Value* is_default = table.Find("default");
+    if (is_default != nullptr && is_default->boolean) return folder.name;
+  }
+  return "";
+}
+
+std::optional<Accounting> ReadAccounting(const PluginRegistry& registry, const std::string& name,
+                                         const Place& place, Diagnostics& diagnostics) {
   const std::optional<Value> table = ReadCatalog(registry, "accounting", name, place, diagnostics);
   if (!table) return std::nullopt;
   Accounting accounting;
@@ -87,8 +99,8 @@ std::optional<Accounting> ReadAccounting(const PluginRegistry& registry, const s
   return accounting;
 }
 
-std::optional<Precision> ReadRecipe(const PluginRegistry& registry, const std::string& name, const Place& place,
-                                    Diagnostics& diagnostics) {
+std::optional<Precision> ReadRecipe(const PluginRegistry& registry, const std::string& name,
+                                    const Place& place, Diagnostics& diagnostics) {
   const std::optional<Value> table = ReadCatalog(registry, "precision", name, place, diagnostics);
   if (!table) return std::nullopt;
   Precision precision;
@@ -96,7 +108,8 @@ std::optional<Precision> ReadRecipe(const PluginRegistry& registry, const std::s
   const auto read = [&](const char* key, Dtype* into) {
     const Value* value = table->Find(key);
     if (value != nullptr && !ParseDtype(value->text, into)) {
-      diagnostics.Error("precision.dtype", value->place, absl::StrCat("there is no dtype \"", value->text, "\""));
+      diagnostics.Error("precision.dtype", value->place,
+                        absl::StrCat("there is no dtype \"", value->text, "\""));
     }
   };
   read("parameters", &precision.parameters);
@@ -108,8 +121,8 @@ std::optional<Precision> ReadRecipe(const PluginRegistry& registry, const std::s
   return precision;
 }
 
-std::optional<Software> ReadSoftware(const PluginRegistry& registry, const std::string& name, const Place& place,
-                                     Diagnostics& diagnostics) {
+std::optional<Software> ReadSoftware(const PluginRegistry& registry, const std::string& name,
+                                     const Place& place, Diagnostics& diagnostics) {
   const std::optional<Value> table = ReadCatalog(registry, "software", name, place, diagnostics);
   if (!table) return std::nullopt;
   Software software;

@@ -1,8 +1,9 @@
 #pragma once
-// Data plugins: accountings, precision recipes and software facts are TOML files in folders, found like any other
-// plugin. The folder's name is the name; the file's name is the kind.
+// Data plugins: accountings, precision recipes and software facts are TOML files in folders, found
+// like any other plugin. The folder's name is the name; the file's name is the kind.
 //
-//   std::optional<Accounting> accounting = ReadAccounting(registry, "textbook", place, diagnostics);
+//   std::optional<Accounting> accounting = ReadAccounting(registry, "textbook", place,
+//   diagnostics);
 
 #include <optional>
 #include <string>
@@ -17,23 +18,27 @@ namespace shardlab {
 
 struct Accounting {
   AccountingRules rules;
-  std::vector<std::string> implied_strategies;  // composed even when the scenario has no table for them
+  std::vector<std::string>
+      implied_strategies;  // composed even when the scenario has no table for them
   Value defaults;  // a table of scenario keys: {strategy = {data = {overlap = "full"}}, ...}
 };
 
 // Names of the data plugins of a kind ("accounting", "precision", "software"), sorted.
 std::vector<std::string> CatalogNames(const PluginRegistry& registry, const std::string& kind);
 
-std::optional<Accounting> ReadAccounting(const PluginRegistry& registry, const std::string& name, const Place& place,
-                                         Diagnostics& diagnostics);
-std::optional<Precision> ReadRecipe(const PluginRegistry& registry, const std::string& name, const Place& place,
-                                    Diagnostics& diagnostics);
+// The accounting that says of itself `default = true`; "" when none does.
+std::string DefaultAccounting(const PluginRegistry& registry);
+
+std::optional<Accounting> ReadAccounting(const PluginRegistry& registry, const std::string& name,
+                                         const Place& place, Diagnostics& diagnostics);
+std::optional<Precision> ReadRecipe(const PluginRegistry& registry, const std::string& name,
+                                    const Place& place, Diagnostics& diagnostics);
 
 struct Software {
   std::string name, version;
   std::map<std::string, bool> facts;
 };
-std::optional<Software> ReadSoftware(const PluginRegistry& registry, const std::string& name, const Place& place,
-                                     Diagnostics& diagnostics);
+std::optional<Software> ReadSoftware(const PluginRegistry& registry, const std::string& name,
+                                     const Place& place, Diagnostics& diagnostics);
 
 }  // namespace shardlab

@@ -19,8 +19,9 @@
 namespace shardlab {
 namespace {
 
-const std::vector<std::string> kTables = {"model",     "hardware",  "training", "strategy", "schedule", "precision",
-                                          "optimizer", "software", "mesh",     "sweep",    "search",   "expect"};
+const std::vector<std::string> kTables = {"model",    "hardware",  "training",  "strategy",
+                                          "schedule", "precision", "optimizer", "software",
+                                          "mesh",     "sweep",     "search",    "expect"};
 
 // A plugin object with where its parameters stand.
 struct Loaded {
@@ -52,7 +53,8 @@ class Composer {
   }
 
  private:
-  // --- tables -----------------------------------------------------------------------------------------------
+  // --- tables
+  // -----------------------------------------------------------------------------------------------
 
   Place FilePlace(const std::string& key = "") const { return {scenario_.file, 0, 0, key}; }
 
@@ -81,13 +83,14 @@ class Composer {
   }
 
   Place PlaceOfTable(const Value* table, const std::string& path) const {
-    return table != nullptr ? table->key_place.line > 0 ? table->key_place : table->place : FilePlace(path);
+    return table != nullptr ? table->key_place.line > 0 ? table->key_place : table->place
+                            : FilePlace(path);
   }
 
-  // A word under `path`.KEY of the user or of the accounting's defaults; "" for neither, and for a mistake that is
-  // told. `names`: what it may be.
-  std::string Word(const Value* table, const std::string& path, const std::string& key, Place* place,
-                   const std::vector<std::string>& names = {}) {
+  // A word under `path`.KEY of the user or of the accounting's defaults; "" for neither, and for a
+  // mistake that is told. `names`: what it may be.
+  std::string Word(const Value* table, const std::string& path, const std::string& key,
+                   Place* place, const std::vector<std::string>& names = {}) {
     *place = PlaceOfTable(table, path);
     const Value* value = table != nullptr ? table->Find(key) : nullptr;
     if (value == nullptr) {
@@ -97,13 +100,15 @@ class Composer {
     *place = value->place;
     if (value->kind == Value::kText && value->text.empty()) {
       diagnostics_.Error("key.empty", value->place, absl::StrCat(path, ".", key, " is empty"),
-                         names.empty() ? absl::StrCat("write ", key, " = \"...\", or leave it out")
-                                       : absl::StrCat("write ", key, " = \"...\"; ", ThereAre(names)));
+                         names.empty()
+                             ? absl::StrCat("write ", key, " = \"...\", or leave it out")
+                             : absl::StrCat("write ", key, " = \"...\"; ", ThereAre(names)));
     }
     if (value->kind == Value::kText) return value->text;
-    diagnostics_.Error("key.kind", value->place,
-                       absl::StrCat(path, ".", key, " must be a string, not ", Value::Name(value->kind)),
-                       absl::StrCat("write ", key, " = \"...\""));
+    diagnostics_.Error(
+        "key.kind", value->place,
+        absl::StrCat(path, ".", key, " must be a string, not ", Value::Name(value->kind)),
+        absl::StrCat("write ", key, " = \"...\""));
     return "";
   }
 
@@ -119,7 +124,7 @@ class Composer {
                                       : absl::StrCat("did you mean \"", near, "\"?"));
     }
     out_.name = std::filesystem::path(scenario_.file).stem().string();
-    std::string accounting = "operator";
+    std::string accounting;
     Place accounting_place = FilePlace("accounting");
     for (const char* key : {"name", "accounting"}) {
       const Value* value = scenario_.root.Find(key);
@@ -136,6 +141,7 @@ class Composer {
         accounting_place = value->place;
       }
     }
+    if (accounting.empty()) accounting = DefaultAccounting(registry_);
     accounting_ = ReadAccounting(registry_, accounting, accounting_place, diagnostics_);
     if (!accounting_) return;
     out_.resolved["name"] = out_.name;
@@ -154,38 +160,49 @@ class Composer {
     if (const Value* expect = Table("expect")) out_.expect = *expect;
   }
 
-  void UnknownKeys(const Value* table, const std::string& path, const std::vector<std::string>& known) {
+  void UnknownKeys(const Value* table, const std::string& path,
+                   const std::vector<std::string>& known) {
     if (table == nullptr) return;
     for (const auto& [key, value] : table->table) {
       if (std::find(known.begin(), known.end(), key) != known.end()) continue;
       const std::string near = Nearest(key, known);
       diagnostics_.Error("key.unknown", value.key_place.line > 0 ? value.key_place : value.place,
                          absl::StrCat("[", path, "] has no key \"", key, "\""),
-                         near.empty() ? absl::StrCat("it has ", Enumerate(known)) : absl::StrCat("did you mean \"", near, "\"?"));
+                         near.empty() ? absl::StrCat("it has ", Enumerate(known))
+                                      : absl::StrCat("did you mean \"", near, "\"?"));
     }
   }
 
-  // --- plugins ----------------------------------------------------------------------------------------------
+  // --- plugins
+  // ----------------------------------------------------------------------------------------------
 
-  std::optional<Loaded> Load(const std::string& kind, const std::string& name, const Place& name_place,
-                             const Value* table, const std::string& path, std::vector<std::string> reserved) {
+  std::optional<Loaded> Load(const std::string& kind, const std::string& name,
+                             const Place& name_place, const Value* table, const std::string& path,
+                             std::vector<std::string> reserved) {
     absl::StatusOr<std::unique_ptr<Plugin>> made = registry_.Make(kind, name);
     if (!made.ok()) {
-      // The message lists what there is, unless it has a better guess; then the list is worth a line.
+      // The message lists what there is, unless it has a better guess; then the list is worth a
+      // line.
       const std::string message(made.status().message());
-      const bool guessed = message.find("(there are") == std::string::npos && message.find("(there is") == std::string::npos;
-      diagnostics_.Error("plugin.unknown", name_place, message,
-                         guessed ? absl::StrCat("plugins of kind ", kind, ": ", Enumerate(registry_.Names(kind))) : "");
+      const bool guessed = message.find("(there are") == std::string::npos &&
+                           message.find("(there is") == std::string::npos;
+      diagnostics_.Error(
+          "plugin.unknown", name_place, message,
+          guessed ? absl::StrCat("plugins of kind ", kind, ": ", Enumerate(registry_.Names(kind)))
+                  : "");
       return std::nullopt;
     }
     Loaded loaded;
     loaded.plugin = std::move(*made);
     loaded.name = name;
     reserved.push_back("plugin");
-    loaded.reader = std::make_shared<ParameterReader>(table, PlaceOfTable(table, path), reserved, &diagnostics_, Defaults(path));
+    loaded.reader = std::make_shared<ParameterReader>(table, PlaceOfTable(table, path), reserved,
+                                                      &diagnostics_, Defaults(path));
     const absl::Status visited =
-        Guarded(absl::StrCat("plugin \"", name, "\" cannot read its parameters"), [&] { loaded.plugin->Visit(*loaded.reader); });
-    if (!visited.ok()) diagnostics_.Error("plugin.threw", name_place, std::string(visited.message()));
+        Guarded(absl::StrCat("plugin \"", name, "\" cannot read its parameters"),
+                [&] { loaded.plugin->Visit(*loaded.reader); });
+    if (!visited.ok())
+      diagnostics_.Error("plugin.threw", name_place, std::string(visited.message()));
     out_.plugins.push_back(loaded.plugin);
     return loaded;
   }
@@ -196,7 +213,8 @@ class Composer {
     context.precision = &precision_;
     context.diagnostics = &diagnostics_;
     const PluginInfo* info = registry_.Find(kind, loaded.name);
-    context.directory = info != nullptr ? std::filesystem::path(info->file).parent_path().string() : "";
+    context.directory =
+        info != nullptr ? std::filesystem::path(info->file).parent_path().string() : "";
     const std::string directory = context.directory;
     Diagnostics* diagnostics = &diagnostics_;
     context.read_toml = [directory, diagnostics](const std::string& file) {
@@ -205,17 +223,23 @@ class Composer {
     context.list_files = [directory](const std::string& subdirectory) {
       std::vector<std::string> names;
       std::error_code error;
-      for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat(directory, "/", subdirectory), error)) {
+      for (const auto& entry :
+           std::filesystem::directory_iterator(absl::StrCat(directory, "/", subdirectory), error)) {
         names.push_back(entry.path().filename().string());
       }
       std::sort(names.begin(), names.end());
       return names;
     };
     const std::shared_ptr<ParameterReader> reader = loaded.reader;
-    context.place_of = [reader](const std::string& parameter) { return reader->PlaceOf(parameter); };
-    context.is_given = [reader](const std::string& parameter) { return reader->IsGiven(parameter); };
+    context.place_of = [reader](const std::string& parameter) {
+      return reader->PlaceOf(parameter);
+    };
+    context.is_given = [reader](const std::string& parameter) {
+      return reader->IsGiven(parameter);
+    };
     const absl::Status done =
-        Guarded(absl::StrCat("plugin \"", loaded.name, "\" cannot be initialised"), [&] { loaded.plugin->Init(context); });
+        Guarded(absl::StrCat("plugin \"", loaded.name, "\" cannot be initialised"),
+                [&] { loaded.plugin->Init(context); });
     if (!done.ok()) diagnostics_.Error("plugin.threw", place, std::string(done.message()));
   }
 
@@ -226,14 +250,16 @@ class Composer {
   }
 
   // The plugin that a table names, or the default; read, initialised, resolved.
-  std::optional<Loaded> Single(const std::string& kind, const std::string& path, std::vector<std::string> reserved = {}) {
+  std::optional<Loaded> Single(const std::string& kind, const std::string& path,
+                               std::vector<std::string> reserved = {}) {
     const Value* table = Table(path);
     Place place;
     const std::string name = Word(table, path, "plugin", &place, registry_.Names(kind));
     if (name.empty()) {
       if (!Complained(path) && (table == nullptr || table->Find("plugin") == nullptr)) {
         diagnostics_.Error("key.missing", place, absl::StrCat("[", path, "] names no plugin"),
-                           absl::StrCat("write plugin = \"...\" under [", path, "]; ", ThereAre(registry_.Names(kind))));
+                           absl::StrCat("write plugin = \"...\" under [", path, "]; ",
+                                        ThereAre(registry_.Names(kind))));
       }
       return std::nullopt;
     }
@@ -243,30 +269,37 @@ class Composer {
     Init(*loaded, kind, place);
     // "hardware.network" is a table within a table.
     nlohmann::ordered_json* into = &out_.resolved;
-    for (const absl::string_view part : absl::StrSplit(path, '.')) into = &(*into)[std::string(part)];
+    for (const absl::string_view part : absl::StrSplit(path, '.'))
+      into = &(*into)[std::string(part)];
     Resolve(*loaded, *into);
     return loaded;
   }
 
-  // --- sections ---------------------------------------------------------------------------------------------
+  // --- sections
+  // ---------------------------------------------------------------------------------------------
 
   void ReadPrecision() {
     const Value* table = Table("precision");
     Place place;
     const std::string recipe = Word(table, "precision", "recipe", &place);
-    UnknownKeys(table, "precision",
-                {"recipe", "parameters", "compute", "gradients", "gradient_reduce", "master", "moments"});
-    if (const std::optional<Precision> read = ReadRecipe(registry_, recipe, place, diagnostics_)) precision_ = *read;
+    UnknownKeys(
+        table, "precision",
+        {"recipe", "parameters", "compute", "gradients", "gradient_reduce", "master", "moments"});
+    if (const std::optional<Precision> read = ReadRecipe(registry_, recipe, place, diagnostics_))
+      precision_ = *read;
     const auto part = [&](const char* key, Dtype* into) {
       const Value* value = table != nullptr ? table->Find(key) : nullptr;
       if (value != nullptr) {
         Place at;
         const std::string word = Word(table, "precision", key, &at);
         if (!word.empty() && !ParseDtype(word, into)) {
-          const std::vector<std::string> dtypes = {"none", "fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"};
+          const std::vector<std::string> dtypes = {"none", "fp64", "fp32", "tf32", "bf16",
+                                                   "fp16", "fp8",  "int8", "fp4"};
           const std::string near = Nearest(word, dtypes);
-          diagnostics_.Error("precision.dtype", at, absl::StrCat("there is no dtype \"", word, "\""),
-                             absl::StrCat(near.empty() ? "" : absl::StrCat("did you mean \"", near, "\"? "), "dtypes: ", absl::StrJoin(dtypes, ", ")));
+          diagnostics_.Error(
+              "precision.dtype", at, absl::StrCat("there is no dtype \"", word, "\""),
+              absl::StrCat(near.empty() ? "" : absl::StrCat("did you mean \"", near, "\"? "),
+                           "dtypes: ", absl::StrJoin(dtypes, ", ")));
         }
       }
       out_.resolved["precision"][key] = Name(*into);
@@ -282,15 +315,21 @@ class Composer {
 
   void ReadTraining() {
     const Value* table = Table("training");
-    ParameterReader reader(table, PlaceOfTable(table, "training"), {}, &diagnostics_, Defaults("training"));
+    ParameterReader reader(table, PlaceOfTable(table, "training"), {}, &diagnostics_,
+                           Defaults("training"));
     int sequence = 0, micro = 1, global = 0;
     constexpr int kMost = 1 << 30;
     double dropout = 0;
     std::string attention = "fused";
     reader.Integer({"sequence_length", "tokens of a sequence", 1, kMost}, &sequence);
-    reader.Integer({"micro_batch_size", "sequences that a rank works on at once", 1, kMost}, &micro);
+    reader.Integer({"micro_batch_size", "sequences that a rank works on at once", 1, kMost},
+                   &micro);
     reader.Integer({"global_batch_size", "sequences of a step", 1, kMost}, &global);
-    reader.Number({"dropout", "share of elements dropped; its masks are not counted, so 0 is the only legal value", 0, 0}, &dropout);
+    reader.Number(
+        {"dropout",
+         "share of elements dropped; its masks are not counted, so 0 is the only legal value", 0,
+         0},
+        &dropout);
     reader.Text({"attention", "attention kernel", 0, 0, {"fused"}}, &attention);
     reader.Finish();
     const auto required = [&](const char* key, int value) {
@@ -306,8 +345,11 @@ class Composer {
     out_.request.global_batch_size = global;
     out_.request.micro_batch_place = reader.PlaceOf("micro_batch_size");
     out_.request.global_batch_place = reader.PlaceOf("global_batch_size");
-    out_.resolved["training"] = {{"sequence_length", sequence}, {"micro_batch_size", micro}, {"global_batch_size", global},
-                                 {"dropout", dropout},          {"attention", attention}};
+    out_.resolved["training"] = {{"sequence_length", sequence},
+                                 {"micro_batch_size", micro},
+                                 {"global_batch_size", global},
+                                 {"dropout", dropout},
+                                 {"attention", attention}};
   }
 
   void ReadMesh() {
@@ -318,9 +360,7 @@ class Composer {
     out_.resolved["mesh"]["order"] = out_.mesh_order;
   }
 
-  void ReadModel() {
-    model_ = Single(Model::kKind, "model");
-  }
+  void ReadModel() { model_ = Single(Model::kKind, "model"); }
 
   void ReadHardware() {
     hardware_ = Single(Hardware::kKind, "hardware", {"network"});
@@ -333,7 +373,8 @@ class Composer {
       return;
     }
     Place place;
-    const std::string name = Word(table, "hardware", "network", &place, registry_.Names(Network::kKind));
+    const std::string name =
+        Word(table, "hardware", "network", &place, registry_.Names(Network::kKind));
     if (name.empty()) return;
     network_ = Load(Network::kKind, name, place, nullptr, "hardware.network", {});
     if (!network_) return;
@@ -354,10 +395,12 @@ class Composer {
     for (const std::string& name : names) {
       const std::string path = absl::StrCat("strategy.", name);
       const Value* own = Table(path);
-      if (own == nullptr && table != nullptr && table->Find(name) != nullptr) continue;  // not a table: said
+      if (own == nullptr && table != nullptr && table->Find(name) != nullptr)
+        continue;  // not a table: said
       Place place = PlaceOfTable(own, path);
       std::string plugin = name;
-      if (own != nullptr && own->Find("plugin") != nullptr) plugin = Word(own, path, "plugin", &place, registry_.Names(Strategy::kKind));
+      if (own != nullptr && own->Find("plugin") != nullptr)
+        plugin = Word(own, path, "plugin", &place, registry_.Names(Strategy::kKind));
       if (plugin.empty()) continue;
       std::optional<Loaded> loaded = Load(Strategy::kKind, plugin, place, own, path, {});
       if (!loaded) continue;
@@ -379,7 +422,8 @@ class Composer {
   void ReadSchedule() {
     const Value* table = Table("schedule");
     Place place;
-    const std::string name = Word(table, "schedule", "plugin", &place, registry_.Names(Schedule::kKind));
+    const std::string name =
+        Word(table, "schedule", "plugin", &place, registry_.Names(Schedule::kKind));
     if (name.empty()) return;
     std::optional<Loaded> loaded = Load(Schedule::kKind, name, place, table, "schedule", {});
     if (!loaded) return;
@@ -388,16 +432,21 @@ class Composer {
     std::string transfers = "exposed";
     reader.Integer({"degree", "pipeline ranks", 1, 1 << 16}, &request.pipeline);
     reader.Integer({"chunks", "stages per pipeline rank", 1, 1 << 12}, &request.chunks);
-    reader.Integers({"layers", "layers of each stage, in stage order", 0, 1 << 20}, &request.layers);
-    reader.Text({"transfers", "what sends between pipeline ranks cost", 0, 0, {"exposed", "ignore"}}, &transfers);
+    reader.Integers({"layers", "layers of each stage, in stage order", 0, 1 << 20},
+                    &request.layers);
+    reader.Text(
+        {"transfers", "what sends between pipeline ranks cost", 0, 0, {"exposed", "ignore"}},
+        &transfers);
     reader.Finish();
     request.pipeline_place = reader.PlaceOf("degree");
     request.chunks_place = reader.PlaceOf("chunks");
     request.layers_place = reader.PlaceOf("layers");
     if (transfers == "exposed" && accounting_->rules.coarse_program) {
-      diagnostics_.Error("schedule.transfers", reader.PlaceOf("transfers"),
-                         absl::StrCat("the ", accounting_->rules.name, " accounting does not count the seconds of pipeline transfers"),
-                         "write transfers = \"ignore\", or choose another accounting");
+      diagnostics_.Error(
+          "schedule.transfers", reader.PlaceOf("transfers"),
+          absl::StrCat("the ", accounting_->rules.name,
+                       " accounting does not count the seconds of pipeline transfers"),
+          "write transfers = \"ignore\", or choose another accounting");
     }
     exposed_transfers_ = transfers == "exposed";
     Init(*loaded, Schedule::kKind, place);
@@ -410,11 +459,14 @@ class Composer {
     schedule_ = std::move(loaded);
   }
 
-  // --- putting together ---------------------------------------------------------------------------------------
+  // --- putting together
+  // ---------------------------------------------------------------------------------------
 
   template <class Interface>
   static std::shared_ptr<const Interface> As(const std::optional<Loaded>& loaded) {
-    return loaded ? std::static_pointer_cast<const Interface>(std::static_pointer_cast<Interface>(loaded->plugin)) : nullptr;
+    return loaded ? std::static_pointer_cast<const Interface>(
+                        std::static_pointer_cast<Interface>(loaded->plugin))
+                  : nullptr;
   }
 
   void Compose() {
@@ -436,9 +488,10 @@ class Composer {
     const Place model_place = model_->reader->PlaceOf("");
     ProgramBuilder builder;
     const auto& model = static_cast<const Model&>(*model_->plugin);
-    const absl::Status described = Guarded(absl::StrCat("model \"", model_->name, "\" cannot be described"), [&] {
-      return model.Describe(builder, {c.rules.coarse_program, training_.sequence_length});
-    });
+    const absl::Status described =
+        Guarded(absl::StrCat("model \"", model_->name, "\" cannot be described"), [&] {
+          return model.Describe(builder, {c.rules.coarse_program, training_.sequence_length});
+        });
     if (!described.ok()) {
       diagnostics_.Error("model.failed", model_place, std::string(described.message()));
       return;
@@ -446,25 +499,30 @@ class Composer {
     absl::StatusOr<Program> program = builder.Take();
     if (!program.ok()) {
       diagnostics_.Error("model.rows", model_place,
-                         absl::StrCat("model \"", model_->name, "\" writes rows that do not fit: ", program.status().message()));
+                         absl::StrCat("model \"", model_->name, "\" writes rows that do not fit: ",
+                                      program.status().message()));
       return;
     }
-    // Beyond 2^53 a double no longer counts to the element, and 64-bit byte counts overflow soon after.
+    // Beyond 2^53 a double no longer counts to the element, and 64-bit byte counts overflow soon
+    // after.
     constexpr double kMost = 9007199254740992.0;
     const double parameters = program->facts.parameters;
     if (parameters > kMost) {
       const Value* table = Table("model");
-      diagnostics_.Error("model.too_large", PlaceOfTable(table, "model"),
-                         absl::StrCat("the model is too large to count (", Significant(parameters, 4), " parameters; ",
-                                      Significant(kMost, 4), " at most)"),
-                         "make layers, hidden, heads, ffn or vocabulary smaller");
+      diagnostics_.Error(
+          "model.too_large", PlaceOfTable(table, "model"),
+          absl::StrCat("the model is too large to count (", Significant(parameters, 4),
+                       " parameters; ", Significant(kMost, 4), " at most)"),
+          "make layers, hidden, heads, ffn or vocabulary smaller");
       return;
     }
     std::optional<Edited> edited;
     const absl::Status applied = Guarded("the strategies cannot be applied", [&] {
-      edited = ApplyStrategies(std::move(*program), uses_, c.rules, out_.mesh_order, mesh_place_, &diagnostics_);
+      edited = ApplyStrategies(std::move(*program), uses_, c.rules, out_.mesh_order, mesh_place_,
+                               &diagnostics_);
     });
-    if (!applied.ok()) diagnostics_.Error("strategy.threw", FilePlace("strategy"), std::string(applied.message()));
+    if (!applied.ok())
+      diagnostics_.Error("strategy.threw", FilePlace("strategy"), std::string(applied.message()));
     if (!edited) return;
     c.edited = std::move(*edited);
     c.states = c.optimizer->States(c.precision);
@@ -491,7 +549,8 @@ class Composer {
 
 }  // namespace
 
-ComposedScenario ComposeScenario(const PluginRegistry& registry, const Scenario& scenario, Diagnostics* diagnostics) {
+ComposedScenario ComposeScenario(const PluginRegistry& registry, const Scenario& scenario,
+                                 Diagnostics* diagnostics) {
   return Composer(registry, scenario, diagnostics).Run();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// From a scenario to a composition: accounting, plugins with their parameters, the model's rows, the strategies'
-// edits, the plan. Every mistake of meaning is collected; a composition comes out only when there is none.
+// From a scenario to a composition: accounting, plugins with their parameters, the model's rows,
+// the strategies' edits, the plan. Every mistake of meaning is collected; a composition comes out
+// only when there is none.
 //
 //   ComposedScenario composed = ComposeScenario(registry, scenario, &diagnostics);
 //   if (composed.composition) ...
@@ -25,10 +26,12 @@ struct ComposedScenario {
   std::string mesh_order;
   nlohmann::ordered_json resolved;  // the scenario with every default filled in
   Value expect;                     // the [expect] table, kNone without one
-  // Kept alive for the composition: models and strategies answer nothing after composing, but own nothing either.
+  // Kept alive for the composition: models and strategies answer nothing after composing, but own
+  // nothing either.
   std::vector<std::shared_ptr<Plugin>> plugins;
 };
 
-ComposedScenario ComposeScenario(const PluginRegistry& registry, const Scenario& scenario, Diagnostics* diagnostics);
+ComposedScenario ComposeScenario(const PluginRegistry& registry, const Scenario& scenario,
+                                 Diagnostics* diagnostics);
 
 }  // namespace shardlab

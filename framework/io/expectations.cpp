@@ -23,18 +23,22 @@ constexpr double kDefaultRelative = 1e-9;
 std::optional<double> AsNumber(const Value& value) {
   if (value.kind == Value::kInteger || value.kind == Value::kNumber) return value.number;
   if (value.kind != Value::kText) return std::nullopt;
-  for (const Unit unit : {Unit::kBytes, Unit::kSeconds, Unit::kBytesPerSecond, Unit::kFlopsPerSecond, Unit::kFlops}) {
+  for (const Unit unit :
+       {Unit::kBytes, Unit::kSeconds, Unit::kBytesPerSecond, Unit::kFlopsPerSecond, Unit::kFlops}) {
     const QuantityResult quantity = ParseQuantity(value.text, unit);
     if (quantity.ok()) return quantity.value;
   }
   return std::nullopt;
 }
 
-std::string Shown(const Json& json) { return json.is_number() ? ShortNumber(json.get<double>()) : json.dump(); }
+std::string Shown(const Json& json) {
+  return json.is_number() ? ShortNumber(json.get<double>()) : json.dump();
+}
 
 class Check {
  public:
-  Check(const Json& document, Diagnostics* diagnostics) : document_(document), diagnostics_(*diagnostics) {}
+  Check(const Json& document, Diagnostics* diagnostics)
+      : document_(document), diagnostics_(*diagnostics) {}
 
   void Table(const Value& table, const std::string& prefix) {
     for (const auto& [key, value] : table.table) {
@@ -56,9 +60,10 @@ class Check {
  private:
   static bool IsBound(const Value& table) {
     constexpr std::array<const char*, 5> kKeys = {"value", "relative", "absolute", "min", "max"};
-    return !table.table.empty() && std::all_of(table.table.begin(), table.table.end(), [&](const auto& entry) {
-      return std::find(kKeys.begin(), kKeys.end(), entry.first) != kKeys.end();
-    });
+    return !table.table.empty() &&
+           std::all_of(table.table.begin(), table.table.end(), [&](const auto& entry) {
+             return std::find(kKeys.begin(), kKeys.end(), entry.first) != kKeys.end();
+           });
   }
 
   // A scalar of the plan is bounded by something that is no bound.
@@ -67,9 +72,11 @@ class Check {
     for (const auto& [key, value] : table.table) {
       if (std::find(bounds.begin(), bounds.end(), key) != bounds.end()) continue;
       const std::string near = Nearest(key, bounds);
-      diagnostics_.Error("expect.bound", value.key_place.line > 0 ? value.key_place : value.place,
-                         absl::StrCat(path, " has no bound \"", key, "\""),
-                         absl::StrCat(near.empty() ? "" : absl::StrCat("did you mean \"", near, "\"? "), "bounds: ", Enumerate(bounds)));
+      diagnostics_.Error(
+          "expect.bound", value.key_place.line > 0 ? value.key_place : value.place,
+          absl::StrCat(path, " has no bound \"", key, "\""),
+          absl::StrCat(near.empty() ? "" : absl::StrCat("did you mean \"", near, "\"? "),
+                       "bounds: ", Enumerate(bounds)));
     }
   }
 
@@ -81,43 +88,56 @@ class Check {
     std::string problem, hint;
     const Json* found = AtPath(document_, path, &problem, &hint);
     if (found == nullptr) {
-      diagnostics_.Error("expect.path", value.key_place.line > 0 ? value.key_place : value.place, problem, hint);
+      diagnostics_.Error("expect.path", value.key_place.line > 0 ? value.key_place : value.place,
+                         problem, hint);
       return;
     }
     if (value.kind == Value::kTable) return Bounded(path, value, *found);
     if (found->is_number() && value.kind == Value::kText) {
       const std::optional<double> number = AsNumber(value);
       if (number && *number == found->get<double>()) return;
-    } else if (ValueToJson(value) == *found ||
-               (found->is_number() && AsNumber(value) && *AsNumber(value) == found->get<double>())) {
+    } else if (ValueToJson(value) == *found || (found->is_number() && AsNumber(value) &&
+                                                *AsNumber(value) == found->get<double>())) {
       return;
     }
     Miss(value, absl::StrCat(path, " is ", Shown(*found), ", not ", ValueToJson(value).dump()));
   }
 
   void Bounded(const std::string& path, const Value& bound, const Json& found) {
-    if (!found.is_number()) return Miss(bound, absl::StrCat(path, " is ", Shown(found), ", which is no number to bound"));
+    if (!found.is_number())
+      return Miss(bound, absl::StrCat(path, " is ", Shown(found), ", which is no number to bound"));
     const double got = found.get<double>();
     const auto part = [&](const char* key) -> std::optional<double> {
       const Value* value = bound.Find(key);
       if (value == nullptr) return std::nullopt;
       const std::optional<double> number = AsNumber(*value);
-      if (!number) Miss(*value, absl::StrCat(key, " of ", path, " must be a number or a quantity with its unit"));
+      if (!number)
+        Miss(*value,
+             absl::StrCat(key, " of ", path, " must be a number or a quantity with its unit"));
       return number;
     };
     const std::optional<double> value = part("value"), low = part("min"), high = part("max");
     const std::optional<double> relative = part("relative"), absolute = part("absolute");
     if (value) {
-      double allowed = relative ? *relative * std::abs(*value) : absolute ? 0 : kDefaultRelative * std::abs(*value);
+      double allowed = relative   ? *relative * std::abs(*value)
+                       : absolute ? 0
+                                  : kDefaultRelative * std::abs(*value);
       if (absolute) allowed = std::max(allowed, *absolute);
       if (!(std::abs(got - *value) <= allowed)) {
         const double off = *value != 0 ? (got - *value) / std::abs(*value) : got;
-        Miss(bound, absl::StrCat(path, " is ", ShortNumber(got), ", not ", ShortNumber(*value), " (", Significant(100 * off, 3),
-                                 " % off, ", Significant(*value != 0 ? 100 * allowed / std::abs(*value) : allowed, 3), " % allowed)"));
+        Miss(bound,
+             absl::StrCat(path, " is ", ShortNumber(got), ", not ", ShortNumber(*value), " (",
+                          Significant(100 * off, 3), " % off, ",
+                          Significant(*value != 0 ? 100 * allowed / std::abs(*value) : allowed, 3),
+                          " % allowed)"));
       }
     }
-    if (low && got < *low) Miss(bound, absl::StrCat(path, " is ", ShortNumber(got), ", under the minimum ", ShortNumber(*low)));
-    if (high && got > *high) Miss(bound, absl::StrCat(path, " is ", ShortNumber(got), ", over the maximum ", ShortNumber(*high)));
+    if (low && got < *low)
+      Miss(bound,
+           absl::StrCat(path, " is ", ShortNumber(got), ", under the minimum ", ShortNumber(*low)));
+    if (high && got > *high)
+      Miss(bound,
+           absl::StrCat(path, " is ", ShortNumber(got), ", over the maximum ", ShortNumber(*high)));
   }
 
   const Json& document_;
@@ -126,8 +146,8 @@ class Check {
 
 }  // namespace
 
-const nlohmann::ordered_json* AtPath(const Json& document, const std::string& path, std::string* problem,
-                                     std::string* hint) {
+const nlohmann::ordered_json* AtPath(const Json& document, const std::string& path,
+                                     std::string* problem, std::string* hint) {
   const Json* at = &document;
   std::size_t begin = 0;
   while (begin <= path.size()) {
@@ -157,13 +177,15 @@ const nlohmann::ordered_json* AtPath(const Json& document, const std::string& pa
     at = &(*at)[step];
     while (!indices.empty()) {
       std::size_t index = 0;
-      const auto [rest, error] = std::from_chars(indices.data() + 1, indices.data() + indices.size(), index);
+      const auto [rest, error] =
+          std::from_chars(indices.data() + 1, indices.data() + indices.size(), index);
       if (error != std::errc() || rest == indices.data() + indices.size() || *rest != ']') {
         *problem = absl::StrCat("\"", indices, "\" in \"", path, "\" is no index: write [0]");
         return nullptr;
       }
       if (!at->is_array() || index >= at->size()) {
-        *problem = absl::StrCat("\"", path, "\" has no element ", index, at->is_array() ? absl::StrCat(" of ", at->size()) : "");
+        *problem = absl::StrCat("\"", path, "\" has no element ", index,
+                                at->is_array() ? absl::StrCat(" of ", at->size()) : "");
         return nullptr;
       }
       at = &(*at)[index];

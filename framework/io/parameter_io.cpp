@@ -48,12 +48,13 @@ std::string AsInteger(const Value& value) {
   }
   if (value.kind != Value::kText || value.text.empty() || value.text.size() > 9) return "";
   const std::size_t sign = value.text[0] == '-' ? 1 : 0;
-  const bool whole =
-      value.text.size() > sign && value.text.find_first_not_of("0123456789", sign) == std::string::npos;
+  const bool whole = value.text.size() > sign &&
+                     value.text.find_first_not_of("0123456789", sign) == std::string::npos;
   return whole ? value.text : "";
 }
 
-// Of one kind in one table or list; nobody reads more, and a wrong file may have a hundred thousand.
+// Of one kind in one table or list; nobody reads more, and a wrong file may have a hundred
+// thousand.
 constexpr int kMostTold = 100;
 
 bool Allowed(const Parameter& parameter, double value) {
@@ -69,7 +70,8 @@ Value IntegerList(const std::vector<int>& numbers) {
 
 }  // namespace
 
-// --- reading --------------------------------------------------------------------------------------------
+// --- reading
+// --------------------------------------------------------------------------------------------
 
 ParameterReader::ParameterReader(const Value* table, Place table_place,
                                  std::vector<std::string> reserved_keys, Diagnostics* diagnostics,
@@ -98,23 +100,26 @@ const Value* ParameterReader::Find(const Parameter& parameter) {
   return value == nullptr || value->kind == Value::kNone ? nullptr : value;
 }
 
-void ParameterReader::Error(const char* code, const Value& value, std::string message, std::string hint) {
+void ParameterReader::Error(const char* code, const Value& value, std::string message,
+                            std::string hint) {
   diagnostics_->Error(code, value.place, std::move(message), std::move(hint));
 }
 
-void ParameterReader::WrongKind(const Parameter& parameter, const Value& value, const std::string& wanted,
-                                std::string hint) {
+void ParameterReader::WrongKind(const Parameter& parameter, const Value& value,
+                                const std::string& wanted, std::string hint) {
   std::string what = Value::Name(value.kind);
-  if (value.kind == Value::kBoolean || value.kind == Value::kInteger || value.kind == Value::kNumber) {
+  if (value.kind == Value::kBoolean || value.kind == Value::kInteger ||
+      value.kind == Value::kNumber) {
     what = Shown(value);
   } else if (value.kind == Value::kText) {
     what = "the string " + Shown(value);
   }
-  Error("value.kind", value, parameter.name + " must be " + wanted + ", not " + what, std::move(hint));
+  Error("value.kind", value, parameter.name + " must be " + wanted + ", not " + what,
+        std::move(hint));
 }
 
-bool ParameterReader::InRange(const Parameter& parameter, const std::string& name, const Value& value,
-                              double number, Unit unit) {
+bool ParameterReader::InRange(const Parameter& parameter, const std::string& name,
+                              const Value& value, double number, Unit unit) {
   if (Allowed(parameter, number)) return true;
   Error("value.range", value,
         name + " must be " + Range(parameter.minimum, parameter.maximum, unit) + ", not " +
@@ -122,10 +127,11 @@ bool ParameterReader::InRange(const Parameter& parameter, const std::string& nam
   return false;
 }
 
-bool ParameterReader::ReadInteger(const Parameter& parameter, const std::string& name, const Value& value,
-                                  int* out) {
+bool ParameterReader::ReadInteger(const Parameter& parameter, const std::string& name,
+                                  const Value& value, int* out) {
   Parameter bounds = parameter;
-  if (value.integer < std::numeric_limits<int>::min() || value.integer > std::numeric_limits<int>::max()) {
+  if (value.integer < std::numeric_limits<int>::min() ||
+      value.integer > std::numeric_limits<int>::max()) {
     // The range of the parameter says more, but may be open on this side.
     bounds.minimum = std::max<double>(bounds.minimum, std::numeric_limits<int>::min());
     bounds.maximum = std::min<double>(bounds.maximum, std::numeric_limits<int>::max());
@@ -173,10 +179,12 @@ void ParameterReader::Number(const Parameter& parameter, double* value) {
     return;
   }
   if (!std::isfinite(found->number)) {
-    Error("value.finite", *found, parameter.name + " must be a finite number, not " + Shown(*found));
+    Error("value.finite", *found,
+          parameter.name + " must be a finite number, not " + Shown(*found));
     return;
   }
-  if (InRange(parameter, parameter.name, *found, found->number, Unit::kNone)) *value = found->number;
+  if (InRange(parameter, parameter.name, *found, found->number, Unit::kNone))
+    *value = found->number;
 }
 
 void ParameterReader::Text(const Parameter& parameter, std::string* value) {
@@ -207,8 +215,8 @@ void ParameterReader::Amount(const Parameter& parameter, Unit unit, double* valu
   if (found == nullptr) return;
   if (found->kind == Value::kInteger || found->kind == Value::kNumber) {
     Error("value.unit", *found,
-          parameter.name + " must be " + UnitName(unit) + " with its unit, in quotes, not the bare number " +
-              Shown(*found),
+          parameter.name + " must be " + UnitName(unit) +
+              " with its unit, in quotes, not the bare number " + Shown(*found),
           "write " + parameter.name + " = " + UnitExamples(unit, Shown(*found)));
     return;
   }
@@ -292,9 +300,11 @@ void ParameterReader::Finish() {
     std::string hint;
     const std::string nearest = Nearest(key, candidates);
     if (!nearest.empty()) hint = "did you mean " + Quote(nearest) + "? ";
-    hint += legal.empty() ? "there are no parameters here" : "legal here: " + Enumerate(legal, "and");
+    hint +=
+        legal.empty() ? "there are no parameters here" : "legal here: " + Enumerate(legal, "and");
     const std::string where = table_place_.key.empty() ? "" : " in " + table_place_.key;
-    diagnostics_->Error("key.unknown", value.key_place, "unknown key " + Quote(key) + where, std::move(hint));
+    diagnostics_->Error("key.unknown", value.key_place, "unknown key " + Quote(key) + where,
+                        std::move(hint));
   }
   if (told > kMostTold) {
     diagnostics_->Error("key.unknown", table_place_,
@@ -311,7 +321,8 @@ bool ParameterReader::IsGiven(const std::string& name) const {
   return table_ != nullptr && table_->Find(name) != nullptr;
 }
 
-// --- documenting ----------------------------------------------------------------------------------------
+// --- documenting
+// ----------------------------------------------------------------------------------------
 
 std::string ParameterDoc::DefaultText() const {
   if (!automatic.empty()) return automatic;
@@ -320,7 +331,9 @@ std::string ParameterDoc::DefaultText() const {
   return ToToml(default_value);
 }
 
-std::string ParameterDoc::RangeText() const { return choices.empty() ? Range(minimum, maximum, quantity) : ""; }
+std::string ParameterDoc::RangeText() const {
+  return choices.empty() ? Range(minimum, maximum, quantity) : "";
+}
 
 Json ParameterDocToJson(const ParameterDoc& doc) {
   Json json;
@@ -337,7 +350,8 @@ Json ParameterDocToJson(const ParameterDoc& doc) {
   const auto bound = [&doc](double value) -> Json {
     if (doc.quantity != Unit::kNone) return ExactQuantity(value, doc.quantity);
     constexpr double kExact = 9007199254740992.0;  // 2^53
-    if (value == std::floor(value) && std::abs(value) < kExact) return static_cast<std::int64_t>(value);
+    if (value == std::floor(value) && std::abs(value) < kExact)
+      return static_cast<std::int64_t>(value);
     return value;
   };
   if (std::isfinite(doc.minimum)) json["minimum"] = bound(doc.minimum);
@@ -346,7 +360,8 @@ Json ParameterDocToJson(const ParameterDoc& doc) {
   return json;
 }
 
-void ParameterDocumenter::Add(const Parameter& parameter, std::string type, Value default_value, Unit unit) {
+void ParameterDocumenter::Add(const Parameter& parameter, std::string type, Value default_value,
+                              Unit unit) {
   ParameterDoc doc;
   doc.name = parameter.name;
   doc.type = std::move(type);
@@ -385,13 +400,18 @@ void ParameterDocumenter::Integers(const Parameter& parameter, std::vector<int>*
   Add(parameter, "list of integers", IntegerList(*value));
 }
 
-void ParameterDocumenter::IntegerOr(const Parameter& parameter, const std::string& word, int* value) {
-  Add(parameter, "integer or " + Quote(word), *value == 0 ? Value::Text(word) : Value::Integer(*value));
+void ParameterDocumenter::IntegerOr(const Parameter& parameter, const std::string& word,
+                                    int* value) {
+  Add(parameter, "integer or " + Quote(word),
+      *value == 0 ? Value::Text(word) : Value::Integer(*value));
 }
 
-void ParameterDocumenter::Raw(const Parameter& parameter, Value* value) { Add(parameter, "table", *value); }
+void ParameterDocumenter::Raw(const Parameter& parameter, Value* value) {
+  Add(parameter, "table", *value);
+}
 
-// --- resolving ------------------------------------------------------------------------------------------
+// --- resolving
+// ------------------------------------------------------------------------------------------
 
 ParameterResolver::ParameterResolver(Json* object) : object_(object) {
   if (!object_->is_object()) *object_ = Json::object();
@@ -421,7 +441,8 @@ void ParameterResolver::Text(const Parameter& parameter, std::string* value) {
 
 void ParameterResolver::Amount(const Parameter& parameter, Unit unit, double* value) {
   Json& json = (*object_)[parameter.name];
-  const bool stands_for = !parameter.automatic.empty() && (*value < 0 || !Allowed(parameter, *value));
+  const bool stands_for =
+      !parameter.automatic.empty() && (*value < 0 || !Allowed(parameter, *value));
   json = stands_for || !std::isfinite(*value) ? Json() : Json(ExactQuantity(*value, unit));
 }
 
@@ -441,11 +462,16 @@ void ParameterResolver::Raw(const Parameter& parameter, Value* value) {
 
 Json ValueToJson(const Value& value) {
   switch (value.kind) {
-    case Value::kNone: return Json();
-    case Value::kBoolean: return value.boolean;
-    case Value::kInteger: return value.integer;
-    case Value::kNumber: return std::isfinite(value.number) ? Json(value.number) : Json();
-    case Value::kText: return ToValidUtf8(value.text);
+    case Value::kNone:
+      return Json();
+    case Value::kBoolean:
+      return value.boolean;
+    case Value::kInteger:
+      return value.integer;
+    case Value::kNumber:
+      return std::isfinite(value.number) ? Json(value.number) : Json();
+    case Value::kText:
+      return ToValidUtf8(value.text);
     case Value::kArray: {
       Json json = Json::array();
       for (const Value& item : value.array) json.push_back(ValueToJson(item));

@@ -15,8 +15,9 @@ using Json = nlohmann::ordered_json;
 
 std::int64_t Whole(double bytes) { return std::llround(bytes); }
 
-constexpr std::array<Account, 6> kAllocated = {Account::kParameters,  Account::kGradients, Account::kOptimizer,
-                                               Account::kActivations, Account::kGathered,  Account::kTransient};
+constexpr std::array<Account, 6> kAllocated = {Account::kParameters, Account::kGradients,
+                                               Account::kOptimizer,  Account::kActivations,
+                                               Account::kGathered,   Account::kTransient};
 constexpr std::array<Account, 2> kBeside = {Account::kFragmentation, Account::kOutsideAllocator};
 
 std::string KeyOf(Account account) { return absl::StrCat(Name(account), "_bytes"); }
@@ -24,7 +25,10 @@ std::string KeyOf(Account account) { return absl::StrCat(Name(account), "_bytes"
 class Document {
  public:
   Document(const PlannedScenario& planned, const Diagnostics& diagnostics)
-      : planned_(planned), c_(*planned.composed.composition), x_(planned.explanation), diagnostics_(diagnostics) {}
+      : planned_(planned),
+        c_(*planned.composed.composition),
+        x_(planned.explanation),
+        diagnostics_(diagnostics) {}
 
   Json Make() {
     Json doc;
@@ -40,7 +44,8 @@ class Document {
     doc["throughput"] = Throughput();
     doc["communication"] = Communication();
     doc["diagnostics"] = Json::array();
-    for (const Diagnostic& d : diagnostics_.all()) doc["diagnostics"].push_back(DiagnosticToJson(d));
+    for (const Diagnostic& d : diagnostics_.all())
+      doc["diagnostics"].push_back(DiagnosticToJson(d));
     doc["provenance"] = Provenance();
     return doc;
   }
@@ -64,8 +69,11 @@ class Document {
                        {"latency_seconds", tier.latency.value()},
                        {"ports", tier.ports}});
     }
-    return {{"name", m.name}, {"devices", m.devices}, {"memory_bytes", Whole(m.memory.value())},
-            {"peak_flops_per_second", m.peak.value()}, {"tiers", tiers}};
+    return {{"name", m.name},
+            {"devices", m.devices},
+            {"memory_bytes", Whole(m.memory.value())},
+            {"peak_flops_per_second", m.peak.value()},
+            {"tiers", tiers}};
   }
 
   Json Plan() const {
@@ -91,7 +99,11 @@ class Document {
     plan["sequence_length"] = Whole(c_.training.sequence_length);
     plan["schedule"] = c_.schedule_name;
     plan["layers"] = c_.splits[static_cast<std::size_t>(p.split)].layers;
-    plan["recompute"] = {{"mode", "none"}, {"segment", 1}, {"stride", 1}, {"layers", nullptr}, {"modules", Json::array()}};
+    plan["recompute"] = {{"mode", "none"},
+                         {"segment", 1},
+                         {"stride", 1},
+                         {"layers", nullptr},
+                         {"modules", Json::array()}};
     plan["precision"] = planned_.composed.resolved["precision"];
     plan["optimizer"] = c_.optimizer_name;
     plan["software"] = planned_.composed.software;
@@ -131,7 +143,8 @@ class Document {
     const Evaluation& e = x_.evaluation;
     Json ranks = Json::array();
     for (int r = 0; r < c_.plan.pipeline; ++r) ranks.push_back(Rank(r));
-    const auto peak = ranks[static_cast<std::size_t>(e.worst_rank)]["total_bytes"].get<std::int64_t>();
+    const auto peak =
+        ranks[static_cast<std::size_t>(e.worst_rank)]["total_bytes"].get<std::int64_t>();
     const std::int64_t capacity = Whole(e.capacity);
     return {{"fits", e.fits},
             {"verdict", Verdict(e.peak, e.capacity)},
@@ -139,7 +152,10 @@ class Document {
             {"peak_bytes", peak},
             {"headroom_bytes", capacity - peak},
             {"worst_rank", e.worst_rank},
-            {"host", {{"capacity_bytes", Whole(c_.hardware->machine().host_memory.value())}, {"peak_bytes", 0}, {"fits", true}}},
+            {"host",
+             {{"capacity_bytes", Whole(c_.hardware->machine().host_memory.value())},
+              {"peak_bytes", 0},
+              {"fits", true}}},
             {"ranks", ranks}};
   }
 
@@ -147,7 +163,8 @@ class Document {
     Json json;
     for (std::size_t r = 0; r < kAxisRoles; ++r) {
       const auto role = static_cast<AxisRole>(r);
-      json[absl::StrCat(Name(role), "_seconds")] = seconds[r] + (role == AxisRole::kPipeline ? pipeline : 0);
+      json[absl::StrCat(Name(role), "_seconds")] =
+          seconds[r] + (role == AxisRole::kPipeline ? pipeline : 0);
     }
     return json;
   }
@@ -156,7 +173,8 @@ class Document {
     const Evaluation& e = x_.evaluation;
     const TimeParts& t = e.time;
     const double bubble = t.bubble - x_.exposed_pipeline;
-    const double busy_span = e.step - t.optimizer - t.exposed[static_cast<std::size_t>(AxisRole::kData)];
+    const double busy_span =
+        e.step - t.optimizer - t.exposed[static_cast<std::size_t>(AxisRole::kData)];
     return {{"step_seconds", e.step},
             {"rank", e.time_rank},
             {"forward_seconds", t.forward},
@@ -175,12 +193,14 @@ class Document {
     const ModelFacts& f = c_.edited.program.facts;
     if (convention == "6p") return 6 * f.active_parameters;
     const double attention = f.layers * f.attention_width * c_.training.sequence_length;
-    return 6 * (f.active_parameters - f.embedding_parameters) + (convention == "full" ? 12 : 6) * attention;
+    return 6 * (f.active_parameters - f.embedding_parameters) +
+           (convention == "full" ? 12 : 6) * attention;
   }
 
   Json Throughput() const {
     const Machine& m = c_.hardware->machine();
-    const double tokens = c_.training.global_batch_size * c_.training.sequence_length / x_.evaluation.step;
+    const double tokens =
+        c_.training.global_batch_size * c_.training.sequence_length / x_.evaluation.step;
     const double per_token = FlopsPerToken(c_.rules.mfu_convention);
     const double per_device = per_token * tokens / m.devices;
     const double mfu = per_device / m.peak.value();
@@ -197,7 +217,8 @@ class Document {
     Json list = Json::array();
     for (const TransferEntry& t : x_.transfers) {
       Json spans = Json::array();
-      for (std::size_t tier = 0; tier < c_.hardware->machine().tiers.size(); ++tier) spans.push_back(t.span.ranks[tier]);
+      for (std::size_t tier = 0; tier < c_.hardware->machine().tiers.size(); ++tier)
+        spans.push_back(t.span.ranks[tier]);
       list.push_back({{"axis", t.axis},
                       {"collective", t.collective},
                       {"tensor", t.tensor},
@@ -233,7 +254,8 @@ class Document {
     add("accounting", c_.rules.name, "scenario, or the default");
     add("precision.recipe", c_.precision.recipe, "scenario, or the accounting's default");
     add("optimizer", c_.optimizer_name, c_.optimizer->source());
-    if (c_.schedule != nullptr && c_.plan.pipeline > 1) add("schedule", c_.schedule_name, c_.schedule->source());
+    if (c_.schedule != nullptr && c_.plan.pipeline > 1)
+      add("schedule", c_.schedule_name, c_.schedule->source());
     add_all(c_.hardware->Constants());
     add_all(c_.network->Constants());
     return list;
@@ -252,7 +274,8 @@ const char* Verdict(double peak, double capacity) {
   return peak > 0.9 * capacity ? "tight" : "fits";
 }
 
-PlannedScenario PlanScenario(const PluginRegistry& registry, const Scenario& scenario, Diagnostics* diagnostics) {
+PlannedScenario PlanScenario(const PluginRegistry& registry, const Scenario& scenario,
+                             Diagnostics* diagnostics) {
   PlannedScenario planned;
   planned.composed = ComposeScenario(registry, scenario, diagnostics);
   if (planned.composed.composition == nullptr) return planned;
@@ -262,7 +285,8 @@ PlannedScenario PlanScenario(const PluginRegistry& registry, const Scenario& sce
         CompileOrder(*c.schedule, {c.plan.pipeline, c.plan.chunks, c.plan.micro_batches});
     if (!order.ok()) {
       diagnostics->Error("schedule.order", planned.composed.request.pipeline_place,
-                         absl::StrCat("schedule \"", c.schedule_name, "\" gives an impossible order: ", order.status().message()));
+                         absl::StrCat("schedule \"", c.schedule_name,
+                                      "\" gives an impossible order: ", order.status().message()));
       planned.composed.composition = nullptr;
       return planned;
     }
@@ -272,7 +296,8 @@ PlannedScenario PlanScenario(const PluginRegistry& registry, const Scenario& sce
   return planned;
 }
 
-nlohmann::ordered_json PlanDocument(const PlannedScenario& planned, const Diagnostics& diagnostics) {
+nlohmann::ordered_json PlanDocument(const PlannedScenario& planned,
+                                    const Diagnostics& diagnostics) {
   return Document(planned, diagnostics).Make();
 }
 

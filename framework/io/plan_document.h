@@ -1,6 +1,6 @@
 #pragma once
-// The JSON document of `shardlab plan`, schema "shardlab.plan/1": bytes are integers, seconds and rates doubles, each
-// account of a rank rounded once to the nearest byte.
+// The JSON document of `shardlab plan`, schema "shardlab.plan/1": bytes are integers, seconds and
+// rates doubles, each account of a rank rounded once to the nearest byte.
 //
 //   PlannedScenario planned = PlanScenario(registry, scenario, &diagnostics);
 //   if (planned.composed.composition) std::cout << PlanDocument(planned, diagnostics).dump(2);
@@ -19,7 +19,8 @@ struct PlannedScenario {
   Explanation explanation;             // meaningless when there is no composition
 };
 
-PlannedScenario PlanScenario(const PluginRegistry& registry, const Scenario& scenario, Diagnostics* diagnostics);
+PlannedScenario PlanScenario(const PluginRegistry& registry, const Scenario& scenario,
+                             Diagnostics* diagnostics);
 
 nlohmann::ordered_json PlanDocument(const PlannedScenario& planned, const Diagnostics& diagnostics);
 

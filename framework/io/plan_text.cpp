@@ -21,16 +21,19 @@ struct AccountMark {
   const char* color;
   const char* word;
 };
-constexpr std::array<AccountMark, kAccounts> kMarks = {{{Account::kParameters, 'P', "34", "parameters"},
-                                                        {Account::kGradients, 'G', "36", "gradients"},
-                                                        {Account::kOptimizer, 'O', "35", "optimizer"},
-                                                        {Account::kActivations, 'A', "33", "activations"},
-                                                        {Account::kGathered, 'g', "32", "gathered weights"},
-                                                        {Account::kTransient, 't', "37", "transient"},
-                                                        {Account::kFragmentation, 'f', "90", "fragmentation"},
-                                                        {Account::kOutsideAllocator, 'x', "90", "outside the allocator"}}};
+constexpr std::array<AccountMark, kAccounts> kMarks = {
+    {{Account::kParameters, 'P', "34", "parameters"},
+     {Account::kGradients, 'G', "36", "gradients"},
+     {Account::kOptimizer, 'O', "35", "optimizer"},
+     {Account::kActivations, 'A', "33", "activations"},
+     {Account::kGathered, 'g', "32", "gathered weights"},
+     {Account::kTransient, 't', "37", "transient"},
+     {Account::kFragmentation, 'f', "90", "fragmentation"},
+     {Account::kOutsideAllocator, 'x', "90", "outside the allocator"}}};
 
-std::string Percent(double fraction, int digits = 3) { return absl::StrCat(Significant(100 * fraction, digits), " %"); }
+std::string Percent(double fraction, int digits = 3) {
+  return absl::StrCat(Significant(100 * fraction, digits), " %");
+}
 
 std::string Padded(std::string text, std::size_t width) {
   if (text.size() < width) text.append(width - text.size(), ' ');
@@ -40,7 +43,11 @@ std::string Padded(std::string text, std::size_t width) {
 class Report {
  public:
   Report(const PlannedScenario& planned, const Json& doc, const TextStyle& style)
-      : planned_(planned), c_(*planned.composed.composition), x_(planned.explanation), doc_(doc), style_(style) {}
+      : planned_(planned),
+        c_(*planned.composed.composition),
+        x_(planned.explanation),
+        doc_(doc),
+        style_(style) {}
 
   std::string Make(const std::optional<Suggestion>& suggestion) {
     Verdict();
@@ -63,41 +70,52 @@ class Report {
   void Verdict() {
     const Json& memory = doc_["memory"];
     const std::string verdict = memory["verdict"];
-    absl::StrAppend(&out_, style_.Bold(planned_.composed.name), style_.Dim(absl::StrCat("  (", c_.rules.name, " accounting)")), "\n\n");
+    absl::StrAppend(&out_, style_.Bold(planned_.composed.name),
+                    style_.Dim(absl::StrCat("  (", c_.rules.name, " accounting)")), "\n\n");
     const double peak = memory["peak_bytes"], capacity = memory["capacity_bytes"];
-    const std::string where = c_.plan.pipeline > 1 ? absl::StrCat(" on pipeline rank ", memory["worst_rank"].get<int>()) : "";
+    const std::string where =
+        c_.plan.pipeline > 1 ? absl::StrCat(" on pipeline rank ", memory["worst_rank"].get<int>())
+                             : "";
     std::string word, rest;
     if (verdict == "does_not_fit") {
       word = style_.Red("DOES NOT FIT");
-      rest = absl::StrCat(FormatBytes(peak), where, ", ", FormatBytes(peak - capacity), " over the ", FormatBytes(capacity), " of a device");
+      rest = absl::StrCat(FormatBytes(peak), where, ", ", FormatBytes(peak - capacity),
+                          " over the ", FormatBytes(capacity), " of a device");
     } else {
       word = verdict == "tight" ? style_.Yellow("TIGHT") : style_.Green("FITS");
-      rest = absl::StrCat(FormatBytes(peak), where, " of ", FormatBytes(capacity), " (", Percent(1 - peak / capacity), " free)");
+      rest = absl::StrCat(FormatBytes(peak), where, " of ", FormatBytes(capacity), " (",
+                          Percent(1 - peak / capacity), " free)");
     }
     const Json& rates = doc_["throughput"];
     absl::StrAppend(&out_, word, "  ", rest, "\n");
-    absl::StrAppend(&out_, FormatSeconds(doc_["time"]["step_seconds"]), " a step, ", Percent(rates["mfu"]), " MFU (",
-                    rates["mfu_convention"].get<std::string>(), "), ",
-                    WithThousands(std::llround(rates["tokens_per_second_per_device"].get<double>())), " tokens/s per device\n\n");
+    absl::StrAppend(
+        &out_, FormatSeconds(doc_["time"]["step_seconds"]), " a step, ", Percent(rates["mfu"]),
+        " MFU (", rates["mfu_convention"].get<std::string>(), "), ",
+        WithThousands(std::llround(rates["tokens_per_second_per_device"].get<double>())),
+        " tokens/s per device\n\n");
   }
 
   void PlanLines() {
     const Json& plan = doc_["plan"];
     const ModelFacts& facts = c_.edited.program.facts;
     const Machine& machine = c_.hardware->machine();
-    Section("plan", absl::StrCat(facts.name, ", ", WithThousands(std::llround(facts.parameters)), " parameters, on ",
-                                 machine.devices, " x ", machine.name));
+    Section("plan", absl::StrCat(facts.name, ", ", WithThousands(std::llround(facts.parameters)),
+                                 " parameters, on ", machine.devices, " x ", machine.name));
     std::string axes;
     for (const Axis& axis : c_.edited.mesh.axes()) {
       absl::StrAppend(&axes, axes.empty() ? "" : " x ", axis.name, " ", c_.plan.Size(axis.atoms));
-      if (axis.role == AxisRole::kTensor && plan["sequence_parallel"].get<bool>()) axes += " (sequence parallel)";
+      if (axis.role == AxisRole::kTensor && plan["sequence_parallel"].get<bool>())
+        axes += " (sequence parallel)";
     }
     absl::StrAppend(&axes, axes.empty() ? "" : " x ", "pipeline ", c_.plan.pipeline);
     if (c_.plan.pipeline > 1) absl::StrAppend(&axes, " (", c_.schedule_name, ")");
-    if (plan["zero_stage"].get<int>() > 0) absl::StrAppend(&axes, ", ZeRO-", plan["zero_stage"].get<int>());
-    if (plan["recompute"]["mode"] != "none") absl::StrAppend(&axes, ", recomputation ", plan["recompute"]["mode"].get<std::string>());
-    absl::StrAppend(&axes, "; ", c_.plan.micro_batches, " micro-batch", c_.plan.micro_batches == 1 ? "" : "es", " of ",
-                    c_.plan.micro_batch_size, " x ", ShortNumber(c_.training.sequence_length), " tokens");
+    if (plan["zero_stage"].get<int>() > 0)
+      absl::StrAppend(&axes, ", ZeRO-", plan["zero_stage"].get<int>());
+    if (plan["recompute"]["mode"] != "none")
+      absl::StrAppend(&axes, ", recomputation ", plan["recompute"]["mode"].get<std::string>());
+    absl::StrAppend(&axes, "; ", c_.plan.micro_batches, " micro-batch",
+                    c_.plan.micro_batches == 1 ? "" : "es", " of ", c_.plan.micro_batch_size, " x ",
+                    ShortNumber(c_.training.sequence_length), " tokens");
     Section("", axes);
     out_ += "\n";
   }
@@ -106,21 +124,27 @@ class Report {
     const double capacity = x_.evaluation.capacity;
     const double scale = std::max(capacity, x_.evaluation.peak);
     const std::size_t bar = std::min<std::size_t>(Width() - kIndent - 24, 64);
-    const auto line = static_cast<std::size_t>(std::llround(capacity / scale * static_cast<double>(bar)));
+    const auto line =
+        static_cast<std::size_t>(std::llround(capacity / scale * static_cast<double>(bar)));
     out_ += style_.Bold("memory") + "\n";
     // Long pipelines: equal neighbours say nothing new.
     std::size_t equal = 0;
     for (std::size_t r = 0; r < x_.ranks.size(); ++r) {
       const RankMemory& memory = x_.ranks[r].memory;
       const bool middle = r > 0 && r + 1 < x_.ranks.size() && x_.ranks.size() > 9;
-      if (middle && memory.bytes == x_.ranks[r - 1].memory.bytes && static_cast<int>(r) != x_.evaluation.worst_rank) {
+      if (middle && memory.bytes == x_.ranks[r - 1].memory.bytes &&
+          static_cast<int>(r) != x_.evaluation.worst_rank) {
         ++equal;
         continue;
       }
       FlushEqual(&equal);
-      absl::StrAppend(&out_, Padded(absl::StrCat("  rank ", r), kIndent), Bar(memory, scale, bar, line), " ",
-                      memory.total > capacity ? style_.Red(FormatBytes(memory.total)) : FormatBytes(memory.total));
-      if (memory.in_flight != 1) absl::StrAppend(&out_, style_.Dim(absl::StrCat("  ", ShortNumber(memory.in_flight), " in flight")));
+      absl::StrAppend(&out_, Padded(absl::StrCat("  rank ", r), kIndent),
+                      Bar(memory, scale, bar, line), " ",
+                      memory.total > capacity ? style_.Red(FormatBytes(memory.total))
+                                              : FormatBytes(memory.total));
+      if (memory.in_flight != 1)
+        absl::StrAppend(
+            &out_, style_.Dim(absl::StrCat("  ", ShortNumber(memory.in_flight), " in flight")));
       out_ += "\n";
     }
     FlushEqual(&equal);
@@ -134,23 +158,30 @@ class Report {
     };
     for (const AccountMark& mark : kMarks) {
       double most = 0;
-      for (const RankExplanation& rank : x_.ranks) most = std::max(most, rank.memory.bytes[static_cast<std::size_t>(mark.account)]);
-      if (most > 0) add(absl::StrCat(std::string(1, mark.letter), " ", mark.word, " ", FormatBytes(Worst(mark.account))));
+      for (const RankExplanation& rank : x_.ranks)
+        most = std::max(most, rank.memory.bytes[static_cast<std::size_t>(mark.account)]);
+      if (most > 0)
+        add(absl::StrCat(std::string(1, mark.letter), " ", mark.word, " ",
+                         FormatBytes(Worst(mark.account))));
     }
     add(absl::StrCat("| ", FormatBytes(capacity)));
     absl::StrAppend(&out_, legend, std::string(kIndent, ' '), items, "\n\n");
   }
 
   double Worst(Account account) const {
-    return x_.ranks[static_cast<std::size_t>(x_.evaluation.worst_rank)].memory.bytes[static_cast<std::size_t>(account)];
+    return x_.ranks[static_cast<std::size_t>(x_.evaluation.worst_rank)]
+        .memory.bytes[static_cast<std::size_t>(account)];
   }
 
   void FlushEqual(std::size_t* equal) {
-    if (*equal > 0) absl::StrAppend(&out_, std::string(kIndent, ' '), style_.Dim(absl::StrCat("(", *equal, " more alike)")), "\n");
+    if (*equal > 0)
+      absl::StrAppend(&out_, std::string(kIndent, ' '),
+                      style_.Dim(absl::StrCat("(", *equal, " more alike)")), "\n");
     *equal = 0;
   }
 
-  std::string Bar(const RankMemory& memory, double scale, std::size_t width, std::size_t line) const {
+  std::string Bar(const RankMemory& memory, double scale, std::size_t width,
+                  std::size_t line) const {
     std::string out;
     double sum = 0;
     std::size_t drawn = 0;
@@ -168,7 +199,8 @@ class Report {
     };
     for (const AccountMark& mark : kMarks) {
       sum += memory.bytes[static_cast<std::size_t>(mark.account)];
-      put(static_cast<std::size_t>(std::llround(sum / scale * static_cast<double>(width))), mark.letter, mark.color);
+      put(static_cast<std::size_t>(std::llround(sum / scale * static_cast<double>(width))),
+          mark.letter, mark.color);
     }
     put(width, '.', "90");
     if (line >= width) out += style_.Bold("|");
@@ -181,7 +213,10 @@ class Report {
       std::string name;
       double seconds;
     };
-    std::vector<Part> parts = {{"forward", t.forward}, {"backward", t.backward}, {"recompute", t.recompute}, {"optimizer", t.optimizer}};
+    std::vector<Part> parts = {{"forward", t.forward},
+                               {"backward", t.backward},
+                               {"recompute", t.recompute},
+                               {"optimizer", t.optimizer}};
     for (std::size_t r = 0; r < kAxisRoles; ++r) {
       double seconds = t.exposed[r];
       if (static_cast<AxisRole>(r) == AxisRole::kPipeline) seconds += x_.exposed_pipeline;
@@ -195,14 +230,20 @@ class Report {
     const std::size_t bar = std::min<std::size_t>(Width() - 46, 40);
     for (const Part& part : parts) {
       if (part.seconds <= 0) continue;
-      const auto length = static_cast<std::size_t>(std::llround(part.seconds / step * static_cast<double>(bar)));
-      absl::StrAppend(&out_, std::string(kIndent, ' '), Padded(part.name, 17),
-                      absl::StrFormat("%10s %7s  ", FormatSeconds(part.seconds), Percent(part.seconds / step)),
-                      style_.Paint("34", std::string(std::max<std::size_t>(length, 1), '#')), "\n");
+      const auto length =
+          static_cast<std::size_t>(std::llround(part.seconds / step * static_cast<double>(bar)));
+      absl::StrAppend(
+          &out_, std::string(kIndent, ' '), Padded(part.name, 17),
+          absl::StrFormat("%10s %7s  ", FormatSeconds(part.seconds), Percent(part.seconds / step)),
+          style_.Paint("34", std::string(std::max<std::size_t>(length, 1), '#')), "\n");
     }
     double hidden = 0;
     for (const double s : t.hidden) hidden += s;
-    if (hidden > 0) absl::StrAppend(&out_, std::string(kIndent, ' '), style_.Dim(absl::StrCat(FormatSeconds(hidden), " of traffic hides behind compute")), "\n");
+    if (hidden > 0)
+      absl::StrAppend(
+          &out_, std::string(kIndent, ' '),
+          style_.Dim(absl::StrCat(FormatSeconds(hidden), " of traffic hides behind compute")),
+          "\n");
     out_ += "\n";
   }
 
@@ -216,8 +257,10 @@ class Report {
     };
     std::vector<std::pair<std::array<std::string, 3>, Line>> lines;
     for (const TransferEntry& t : x_.transfers) {
-      const std::array<std::string, 3> key = {t.axis, t.declared ? absl::StrCat(t.collective, " *") : t.collective, t.tier};
-      auto it = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.first == key; });
+      const std::array<std::string, 3> key = {
+          t.axis, t.declared ? absl::StrCat(t.collective, " *") : t.collective, t.tier};
+      auto it =
+          std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.first == key; });
       if (it == lines.end()) it = lines.insert(lines.end(), {key, Line()});
       it->second.calls += t.count;
       it->second.bytes += t.bytes;
@@ -226,38 +269,56 @@ class Report {
       it->second.group = t.group_size;
       it->second.declared |= t.declared;
     }
-    absl::StrAppend(&out_, style_.Bold("traffic"), "   of one device of pipeline rank ", x_.transfer_rank, ", per step\n");
+    absl::StrAppend(&out_, style_.Bold("traffic"), "   of one device of pipeline rank ",
+                    x_.transfer_rank, ", per step\n");
     // A narrow terminal goes without the sum of what each takes: what is exposed is what counts.
     const bool wide = Width() >= 94;
-    const auto columns = [&](const std::string& axis, const std::string& collective, const std::string& ranks, const std::string& link,
-                             const std::string& calls, const std::string& sent, const std::string& takes, const std::string& exposed) {
-      std::string row = absl::StrFormat("  %-10s %-15s %5s %-10s %9s %10s", axis, collective, ranks, link, calls, sent);
+    const auto columns = [&](const std::string& axis, const std::string& collective,
+                             const std::string& ranks, const std::string& link,
+                             const std::string& calls, const std::string& sent,
+                             const std::string& takes, const std::string& exposed) {
+      std::string row = absl::StrFormat("  %-10s %-15s %5s %-10s %9s %10s", axis, collective, ranks,
+                                        link, calls, sent);
       if (wide) absl::StrAppend(&row, absl::StrFormat(" %11s", takes));
       return absl::StrCat(row, absl::StrFormat(" %11s", exposed));
     };
-    absl::StrAppend(&out_, style_.Dim(columns("axis", "collective", "ranks", "link", "calls", "sent", "takes", "exposed")), "\n");
+    absl::StrAppend(&out_,
+                    style_.Dim(columns("axis", "collective", "ranks", "link", "calls", "sent",
+                                       "takes", "exposed")),
+                    "\n");
     bool declared = false;
     for (const auto& [key, line] : lines) {
       declared |= line.declared;
-      absl::StrAppend(&out_, columns(key[0], key[1], absl::StrCat(line.group), key[2], WithThousands(std::llround(line.calls)),
-                                     FormatBytes(line.bytes), FormatSeconds(line.seconds), FormatSeconds(line.exposed)), "\n");
+      absl::StrAppend(&out_,
+                      columns(key[0], key[1], absl::StrCat(line.group), key[2],
+                              WithThousands(std::llround(line.calls)), FormatBytes(line.bytes),
+                              FormatSeconds(line.seconds), FormatSeconds(line.exposed)),
+                      "\n");
     }
-    if (declared) absl::StrAppend(&out_, std::string(kIndent, ' '), style_.Dim("* stated by a strategy, not derived from layouts"), "\n");
+    if (declared)
+      absl::StrAppend(&out_, std::string(kIndent, ' '),
+                      style_.Dim("* stated by a strategy, not derived from layouts"), "\n");
     out_ += "\n";
   }
 
   void Next(const std::optional<Suggestion>& s) {
     if (!s) {
-      Section("next", absl::StrCat("no single change of degree, micro-batch or strategy makes this plan ",
-                                   x_.evaluation.fits ? "at least 1 % better" : "fit"));
+      Section("next",
+              absl::StrCat("no single change of degree, micro-batch or strategy makes this plan ",
+                           x_.evaluation.fits ? "at least 1 % better" : "fit"));
       return;
     }
     const Evaluation& now = x_.evaluation;
     const std::string change = absl::StrCat("--set ", s->key, "=", s->value);
     const double slower = s->step_seconds / now.step - 1;
-    const std::string time = absl::StrCat(FormatSeconds(s->step_seconds), " a step (", slower > 0 ? "+" : "", Significant(100 * slower, 2), " %)");
-    const std::string memory = s->fits ? absl::StrCat(FormatBytes(s->peak_bytes), ", ", Percent(1 - s->peak_bytes / now.capacity, 2), " free")
-                                       : absl::StrCat(FormatBytes(s->peak_bytes), ", still ", FormatBytes(s->peak_bytes - now.capacity), " over");
+    const std::string time =
+        absl::StrCat(FormatSeconds(s->step_seconds), " a step (", slower > 0 ? "+" : "",
+                     Significant(100 * slower, 2), " %)");
+    const std::string memory =
+        s->fits ? absl::StrCat(FormatBytes(s->peak_bytes), ", ",
+                               Percent(1 - s->peak_bytes / now.capacity, 2), " free")
+                : absl::StrCat(FormatBytes(s->peak_bytes), ", still ",
+                               FormatBytes(s->peak_bytes - now.capacity), " over");
     Section("next", absl::StrCat("try ", change, ": ", time, ", ", memory));
   }
 
@@ -269,22 +330,30 @@ class Report {
   std::string out_;
 };
 
-bool Wants(const std::string& account, const char* name) { return account.empty() || account == name; }
+bool Wants(const std::string& account, const char* name) {
+  return account.empty() || account == name;
+}
 
-void ExplainMemoryText(const PlannedScenario& planned, const std::string& account, const TextStyle& style, std::string* out) {
+void ExplainMemoryText(const PlannedScenario& planned, const std::string& account,
+                       const TextStyle& style, std::string* out) {
   for (std::size_t r = 0; r < planned.explanation.ranks.size(); ++r) {
     const RankExplanation& rank = planned.explanation.ranks[r];
     for (const AccountMark& mark : kMarks) {
       const double total = rank.memory.bytes[static_cast<std::size_t>(mark.account)];
       if (!Wants(account, Name(mark.account)) || (total == 0 && account.empty())) continue;
-      absl::StrAppend(out, style.Bold(absl::StrCat("pipeline rank ", r, ": ", Name(mark.account), " ", FormatBytes(total))), "\n");
+      absl::StrAppend(out,
+                      style.Bold(absl::StrCat("pipeline rank ", r, ": ", Name(mark.account), " ",
+                                              FormatBytes(total))),
+                      "\n");
       std::vector<const MemoryEntry*> rows;
       for (const MemoryEntry& e : rank.entries) {
         if (e.account == mark.account) rows.push_back(&e);
       }
-      std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) { return a->bytes > b->bytes; });
+      std::stable_sort(rows.begin(), rows.end(),
+                       [](const auto* a, const auto* b) { return a->bytes > b->bytes; });
       for (const MemoryEntry* e : rows) {
-        absl::StrAppend(out, absl::StrFormat("  %11s  %-34s by %s\n", FormatBytes(e->bytes), e->row, e->author));
+        absl::StrAppend(out, absl::StrFormat("  %11s  %-34s by %s\n", FormatBytes(e->bytes), e->row,
+                                             e->author));
         absl::StrAppend(out, "               = ", e->formula, "\n");
         absl::StrAppend(out, style.Dim(absl::StrCat("               ", e->source)), "\n");
       }
@@ -294,8 +363,8 @@ void ExplainMemoryText(const PlannedScenario& planned, const std::string& accoun
 
 }  // namespace
 
-std::string PlanText(const PlannedScenario& planned, const Json& document, const std::optional<Suggestion>& suggestion,
-                     const TextStyle& style) {
+std::string PlanText(const PlannedScenario& planned, const Json& document,
+                     const std::optional<Suggestion>& suggestion, const TextStyle& style) {
   return Report(planned, document, style).Make(suggestion);
 }
 
@@ -306,25 +375,38 @@ std::vector<std::string> ExplainableAccounts() {
   return names;
 }
 
-std::string ExplainText(const PlannedScenario& planned, const std::string& account, const TextStyle& style) {
+std::string ExplainText(const PlannedScenario& planned, const std::string& account,
+                        const TextStyle& style) {
   const Explanation& x = planned.explanation;
   std::string out;
   ExplainMemoryText(planned, account, style, &out);
   if (Wants(account, "time")) {
-    absl::StrAppend(&out, style.Bold(absl::StrCat("time of pipeline rank ", x.evaluation.time_rank, ", per step")), "\n");
+    absl::StrAppend(
+        &out,
+        style.Bold(absl::StrCat("time of pipeline rank ", x.evaluation.time_rank, ", per step")),
+        "\n");
     for (const TimeEntry& e : x.times) {
-      absl::StrAppend(&out, absl::StrFormat("  %11s  %-9s  %-30s by %s\n", FormatSeconds(e.seconds), e.part, e.row, e.author));
+      absl::StrAppend(&out, absl::StrFormat("  %11s  %-9s  %-30s by %s\n", FormatSeconds(e.seconds),
+                                            e.part, e.row, e.author));
       absl::StrAppend(&out, "               = ", e.formula, "\n");
     }
   }
   if (Wants(account, "communication")) {
-    absl::StrAppend(&out, style.Bold(absl::StrCat("communication of a device of pipeline rank ", x.transfer_rank, ", per step")), "\n");
+    absl::StrAppend(&out,
+                    style.Bold(absl::StrCat("communication of a device of pipeline rank ",
+                                            x.transfer_rank, ", per step")),
+                    "\n");
     for (const TransferEntry& t : x.transfers) {
-      absl::StrAppend(&out, absl::StrFormat("  %11s  %-15s %-30s over %s %d, by %s%s\n", FormatBytes(t.bytes), t.collective, t.tensor,
-                                            t.axis, t.group_size, t.author, t.declared ? " (declared)" : ""));
-      absl::StrAppend(&out, "               = ", ShortNumber(t.count), " calls x ", FormatBytes(t.bytes_per_call), " sent, ", t.phase,
-                      ", ", t.algorithm, " on ", t.tier, ": ", FormatSeconds(t.seconds), ", ", FormatSeconds(t.exposed_seconds), " exposed\n");
-      if (!t.why.empty()) absl::StrAppend(&out, style.Dim(absl::StrCat("               ", t.why)), "\n");
+      absl::StrAppend(
+          &out, absl::StrFormat("  %11s  %-15s %-30s over %s %d, by %s%s\n", FormatBytes(t.bytes),
+                                t.collective, t.tensor, t.axis, t.group_size, t.author,
+                                t.declared ? " (declared)" : ""));
+      absl::StrAppend(&out, "               = ", ShortNumber(t.count), " calls x ",
+                      FormatBytes(t.bytes_per_call), " sent, ", t.phase, ", ", t.algorithm, " on ",
+                      t.tier, ": ", FormatSeconds(t.seconds), ", ",
+                      FormatSeconds(t.exposed_seconds), " exposed\n");
+      if (!t.why.empty())
+        absl::StrAppend(&out, style.Dim(absl::StrCat("               ", t.why)), "\n");
     }
   }
   return out;
@@ -338,23 +420,39 @@ Json ExplainDocument(const PlannedScenario& planned, const std::string& account)
     Json entries = Json::array();
     for (const MemoryEntry& e : x.ranks[r].entries) {
       if (!Wants(account, Name(e.account))) continue;
-      entries.push_back({{"account", Name(e.account)}, {"author", e.author}, {"row", e.row}, {"formula", e.formula},
-                         {"source", e.source}, {"bytes", e.bytes}});
+      entries.push_back({{"account", Name(e.account)},
+                         {"author", e.author},
+                         {"row", e.row},
+                         {"formula", e.formula},
+                         {"source", e.source},
+                         {"bytes", e.bytes}});
     }
     doc["ranks"].push_back({{"pipeline_rank", r}, {"entries", entries}});
   }
   if (Wants(account, "time")) {
     doc["time"] = Json::array();
     for (const TimeEntry& e : x.times) {
-      doc["time"].push_back({{"part", e.part}, {"author", e.author}, {"row", e.row}, {"formula", e.formula}, {"seconds", e.seconds}});
+      doc["time"].push_back({{"part", e.part},
+                             {"author", e.author},
+                             {"row", e.row},
+                             {"formula", e.formula},
+                             {"seconds", e.seconds}});
     }
   }
   if (Wants(account, "communication")) {
     doc["communication"] = Json::array();
     for (const TransferEntry& t : x.transfers) {
-      doc["communication"].push_back({{"axis", t.axis}, {"collective", t.collective}, {"tensor", t.tensor}, {"phase", t.phase},
-                                      {"author", t.author}, {"count", t.count}, {"bytes", t.bytes}, {"seconds", t.seconds},
-                                      {"exposed_seconds", t.exposed_seconds}, {"declared", t.declared}, {"why", t.why}});
+      doc["communication"].push_back({{"axis", t.axis},
+                                      {"collective", t.collective},
+                                      {"tensor", t.tensor},
+                                      {"phase", t.phase},
+                                      {"author", t.author},
+                                      {"count", t.count},
+                                      {"bytes", t.bytes},
+                                      {"seconds", t.seconds},
+                                      {"exposed_seconds", t.exposed_seconds},
+                                      {"declared", t.declared},
+                                      {"why", t.why}});
     }
   }
   return doc;

@@ -1,6 +1,7 @@
 #pragma once
-// The report of `shardlab plan` for a person: verdict first, a memory bar per pipeline rank with the capacity line,
-// where the step's time goes, what travels on which link, and the next thing to try.
+// The report of `shardlab plan` for a person: verdict first, a memory bar per pipeline rank with
+// the capacity line, where the step's time goes, what travels on which link, and the next thing to
+// try.
 //
 //   out << PlanText(planned, PlanDocument(planned, diagnostics), suggestion, style);
 
@@ -17,9 +18,11 @@ namespace shardlab {
 std::string PlanText(const PlannedScenario& planned, const nlohmann::ordered_json& document,
                      const std::optional<Suggestion>& suggestion, const TextStyle& style);
 
-// The signed rows of one account on each pipeline rank (and of time and communication), largest first. `account` as
-// in the JSON: "optimizer", "activations", "communication", "time", ...; empty: all.
-std::string ExplainText(const PlannedScenario& planned, const std::string& account, const TextStyle& style);
+// The signed rows of one account on each pipeline rank (and of time and communication), largest
+// first. `account` as in the JSON: "optimizer", "activations", "communication", "time", ...; empty:
+// all.
+std::string ExplainText(const PlannedScenario& planned, const std::string& account,
+                        const TextStyle& style);
 nlohmann::ordered_json ExplainDocument(const PlannedScenario& planned, const std::string& account);
 // What may be explained.
 std::vector<std::string> ExplainableAccounts();

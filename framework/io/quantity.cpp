@@ -16,8 +16,9 @@
 namespace shardlab {
 namespace {
 
-// One spelling of a unit: 10^decimal * factor of the unit that values are held in. The power of ten is kept
-// apart because shifting the decimal point of the text is exact and multiplying by 1e12 or 1e-6 is not.
+// One spelling of a unit: 10^decimal * factor of the unit that values are held in. The power of ten
+// is kept apart because shifting the decimal point of the text is exact and multiplying by 1e12 or
+// 1e-6 is not.
 struct Spelling {
   const char* name;
   Unit unit;
@@ -181,7 +182,8 @@ std::string UnknownUnitHint(std::string_view word, std::string_view number, Unit
     if (unit == Unit::kFlops && name.size() > 2 && name.find("FLOP/s") != std::string::npos) {
       name.resize(name.size() - 2);  // "TFLOPS" for a count
     }
-    if (const Spelling* s = FindSpelling(name); s != nullptr && s->unit == unit) return meant({name});
+    if (const Spelling* s = FindSpelling(name); s != nullptr && s->unit == unit)
+      return meant({name});
   }
   std::vector<std::string> same_letters;
   std::vector<std::string> all;
@@ -217,8 +219,9 @@ NumberText ScanNumber(std::string_view text) {
   const auto run = [&](std::string* out) {
     std::size_t count = 0;
     // Underscores between digits, as in TOML's own numbers.
-    while (at < text.size() && (IsDigit(text[at]) || (text[at] == '_' && count > 0 && at + 1 < text.size() &&
-                                                      IsDigit(text[at + 1])))) {
+    while (at < text.size() &&
+           (IsDigit(text[at]) ||
+            (text[at] == '_' && count > 0 && at + 1 < text.size() && IsDigit(text[at + 1])))) {
       if (text[at] != '_') {
         out->push_back(text[at]);
         ++count;
@@ -281,7 +284,8 @@ QuantityResult ParseQuantity(std::string_view text, Unit unit) {
 
   const NumberText number = ScanNumber(text);
   if (number.length == 0) {
-    return Problem("has no number (\"" + Shortened(text) + "\")", "write " + UnitExamples(unit, "80"));
+    return Problem("has no number (\"" + Shortened(text) + "\")",
+                   "write " + UnitExamples(unit, "80"));
   }
   const std::string_view number_text = text.substr(0, number.length);
   std::string_view word = text.substr(number.length);
@@ -304,12 +308,14 @@ QuantityResult ParseQuantity(std::string_view text, Unit unit) {
       return Problem("has a comma in its number (\"" + Shortened(text) + "\")",
                      "write 1000 or 1_000, with a point before decimals");
     }
-    if (found == nullptr && unit == Unit::kBytes && FindSpelling(std::string(word) + "/s") != nullptr) {
+    if (found == nullptr && unit == Unit::kBytes &&
+        FindSpelling(std::string(word) + "/s") != nullptr) {
       std::string bytes(word);
       bytes.back() = 'B';
       if (bytes == "KB") bytes = "kB";
-      return Problem("counts bits (\"" + Shortened(text) + "\": a small b is a bit and stands only in rates)",
-                     "did you mean " + Example(short_number, bytes.c_str()) + "?");
+      return Problem(
+          "counts bits (\"" + Shortened(text) + "\": a small b is a bit and stands only in rates)",
+          "did you mean " + Example(short_number, bytes.c_str()) + "?");
     }
     if (found == nullptr) {
       return Problem("has an unknown unit \"" + Shortened(word) + "\"",
@@ -322,10 +328,11 @@ QuantityResult ParseQuantity(std::string_view text, Unit unit) {
       const std::string without(word.substr(0, word.size() > 2 ? word.size() - 2 : 0));
       for (const std::string& near : {with, without}) {
         const Spelling* s = FindSpelling(near);
-        if (s != nullptr && s->unit == unit) hint = "did you mean " + Example(short_number, s->name) + "?";
+        if (s != nullptr && s->unit == unit)
+          hint = "did you mean " + Example(short_number, s->name) + "?";
       }
-      return Problem("must be " + std::string(UnitName(unit)) + ", and \"" + Shortened(text) + "\" is " +
-                         UnitName(found->unit),
+      return Problem("must be " + std::string(UnitName(unit)) + ", and \"" + Shortened(text) +
+                         "\" is " + UnitName(found->unit),
                      std::move(hint));
     }
     spelling = *found;
@@ -341,38 +348,55 @@ QuantityResult ParseQuantity(std::string_view text, Unit unit) {
 
 const char* UnitName(Unit unit) {
   switch (unit) {
-    case Unit::kNone: return "a plain number";
-    case Unit::kBytes: return "a number of bytes";
-    case Unit::kSeconds: return "a time";
-    case Unit::kBytesPerSecond: return "a rate of bytes";
-    case Unit::kFlopsPerSecond: return "a rate of operations";
-    case Unit::kFlops: return "a number of operations";
+    case Unit::kNone:
+      return "a plain number";
+    case Unit::kBytes:
+      return "a number of bytes";
+    case Unit::kSeconds:
+      return "a time";
+    case Unit::kBytesPerSecond:
+      return "a rate of bytes";
+    case Unit::kFlopsPerSecond:
+      return "a rate of operations";
+    case Unit::kFlops:
+      return "a number of operations";
   }
   return "";
 }
 
 const char* UnitSymbol(Unit unit) {
   switch (unit) {
-    case Unit::kNone: return "";
-    case Unit::kBytes: return "B";
-    case Unit::kSeconds: return "s";
-    case Unit::kBytesPerSecond: return "B/s";
-    case Unit::kFlopsPerSecond: return "FLOP/s";
-    case Unit::kFlops: return "FLOP";
+    case Unit::kNone:
+      return "";
+    case Unit::kBytes:
+      return "B";
+    case Unit::kSeconds:
+      return "s";
+    case Unit::kBytesPerSecond:
+      return "B/s";
+    case Unit::kFlopsPerSecond:
+      return "FLOP/s";
+    case Unit::kFlops:
+      return "FLOP";
   }
   return "";
 }
 
 std::string UnitExamples(Unit unit, const std::string& number) {
   switch (unit) {
-    case Unit::kNone: return number;
+    case Unit::kNone:
+      return number;
     case Unit::kBytes:
-      return Example(number, "GB") + " (10^9 bytes each) or " + Example(number, "GiB") + " (2^30 bytes each)";
+      return Example(number, "GB") + " (10^9 bytes each) or " + Example(number, "GiB") +
+             " (2^30 bytes each)";
     case Unit::kSeconds:
       return Example(number, "us") + ", " + Example(number, "ms") + " or " + Example(number, "s");
-    case Unit::kBytesPerSecond: return Example(number, "GB/s") + " or " + Example(number, "Gb/s") + " (bits)";
-    case Unit::kFlopsPerSecond: return Example(number, "TFLOP/s");
-    case Unit::kFlops: return Example(number, "GFLOP") + " or " + Example(number, "TFLOP");
+    case Unit::kBytesPerSecond:
+      return Example(number, "GB/s") + " or " + Example(number, "Gb/s") + " (bits)";
+    case Unit::kFlopsPerSecond:
+      return Example(number, "TFLOP/s");
+    case Unit::kFlops:
+      return Example(number, "GFLOP") + " or " + Example(number, "TFLOP");
   }
   return number;
 }
@@ -392,7 +416,8 @@ std::string ExactQuantity(double value, Unit unit) {
     for (const std::string& digits :
          {ShortNumber(scaled), ShortNumber(std::strtod(number.c_str(), nullptr))}) {
       const std::string text = digits + " " + s.name;
-      if (digits.find('e') != std::string::npos || ParseQuantity(text, unit).value != value) continue;
+      if (digits.find('e') != std::string::npos || ParseQuantity(text, unit).value != value)
+        continue;
       if (!best_is_plain || text.size() < best.size()) {
         best = text;
         best_is_plain = true;
@@ -409,7 +434,8 @@ struct Step {
   double scale;
 };
 
-// In the largest step that gives at least 1 after rounding: 999,999 bytes to five digits are 1.0000 MB.
+// In the largest step that gives at least 1 after rounding: 999,999 bytes to five digits are 1.0000
+// MB.
 template <std::size_t kCount>
 std::string Scaled(double value, const Step (&steps)[kCount], int digits) {
   const Step& smallest = steps[kCount - 1];
@@ -423,7 +449,8 @@ std::string Scaled(double value, const Step (&steps)[kCount], int digits) {
     if (std::abs(rounded) < step.scale && &step != &smallest) continue;
     // Fewer digits than a whole number of the smallest unit has need no fraction: "512 B".
     const bool whole = step.scale == 1 && value == std::floor(value) && std::abs(rounded) < 1000;
-    return (whole ? ShortNumber(value) : Significant(rounded / step.scale, digits)) + " " + step.name;
+    return (whole ? ShortNumber(value) : Significant(rounded / step.scale, digits)) + " " +
+           step.name;
   }
   return "";
 }
@@ -468,12 +495,18 @@ std::string FormatFlopRate(double flops_per_second) {
 
 std::string FormatQuantity(double value, Unit unit) {
   switch (unit) {
-    case Unit::kNone: return ShortNumber(value);
-    case Unit::kBytes: return FormatBytes(value);
-    case Unit::kSeconds: return FormatSeconds(value);
-    case Unit::kBytesPerSecond: return FormatRate(value);
-    case Unit::kFlopsPerSecond: return FormatFlopRate(value);
-    case Unit::kFlops: return FormatFlops(value);
+    case Unit::kNone:
+      return ShortNumber(value);
+    case Unit::kBytes:
+      return FormatBytes(value);
+    case Unit::kSeconds:
+      return FormatSeconds(value);
+    case Unit::kBytesPerSecond:
+      return FormatRate(value);
+    case Unit::kFlopsPerSecond:
+      return FormatFlopRate(value);
+    case Unit::kFlops:
+      return FormatFlops(value);
   }
   return ShortNumber(value);
 }

@@ -29,7 +29,8 @@ std::string NearestFile(const fs::path& path) {
   std::sort(names.begin(), names.end());  // the order of a folder is not the same everywhere
   const std::string nearest = Nearest(path.filename().string(), names);
   if (nearest.empty()) return "";
-  return "did you mean " + (path.has_parent_path() ? (path.parent_path() / nearest).string() : nearest) + "?";
+  return "did you mean " +
+         (path.has_parent_path() ? (path.parent_path() / nearest).string() : nearest) + "?";
 }
 
 }  // namespace
@@ -59,14 +60,16 @@ std::optional<std::string> ReadTextFile(const std::string& path, Diagnostics& di
   if (fs::is_regular_file(status)) {
     const auto size = fs::file_size(path, error);
     if (!error && size > kMaximumTextBytes) {
-      return refuse("file.too_large", "is larger than " + limit + " (" + std::to_string(size) + " bytes)",
+      return refuse("file.too_large",
+                    "is larger than " + limit + " (" + std::to_string(size) + " bytes)",
                     "a scenario is a few kilobytes of text");
     }
   }
 
   errno = 0;
   std::ifstream stream(path, std::ios::binary);
-  if (!stream) return refuse("file.unreadable", std::string("cannot be read (") + std::strerror(errno) + ")");
+  if (!stream)
+    return refuse("file.unreadable", std::string("cannot be read (") + std::strerror(errno) + ")");
   // The limit once more: a pipe or device has no size, and a file may grow while it is read.
   std::string text;
   std::vector<char> block(std::size_t{1} << 16);
@@ -76,7 +79,8 @@ std::optional<std::string> ReadTextFile(const std::string& path, Diagnostics& di
   }
   if (stream.bad()) return refuse("file.unreadable", "cannot be read to its end");
   if (text.size() > kMaximumTextBytes) {
-    return refuse("file.too_large", "is larger than " + limit, "a scenario is a few kilobytes of text");
+    return refuse("file.too_large", "is larger than " + limit,
+                  "a scenario is a few kilobytes of text");
   }
   if (text.empty()) return refuse("file.empty", "is empty");
   return text;

@@ -1,6 +1,6 @@
 #pragma once
-// A user's file as text, or one diagnostic that says why not: missing (with the nearest name beside it), a
-// directory, unreadable, empty, too large. Nothing of a file that is too large is kept.
+// A user's file as text, or one diagnostic that says why not: missing (with the nearest name beside
+// it), a directory, unreadable, empty, too large. Nothing of a file that is too large is kept.
 //
 //   std::optional<std::string> text = ReadTextFile("scenario.toml", diagnostics);
 //   if (!text) return ...;   // the diagnostic is there
@@ -13,8 +13,8 @@
 
 namespace shardlab {
 
-// A scenario is a few kilobytes. The limit keeps a wrong argument (a checkpoint, /dev/zero) from filling
-// memory.
+// A scenario is a few kilobytes. The limit keeps a wrong argument (a checkpoint, /dev/zero) from
+// filling memory.
 inline constexpr std::size_t kMaximumTextBytes = 16'000'000;
 
 std::optional<std::string> ReadTextFile(const std::string& path, Diagnostics& diagnostics);

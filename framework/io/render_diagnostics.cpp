@@ -43,15 +43,17 @@ class Lines final {
     return found;
   }
 
-  // The byte of a line's character `wanted` (from 0), or of its end; `wanted` becomes the character that it
-  // is. Remembers where it was: diagnostics in order of their columns walk a long line once.
+  // The byte of a line's character `wanted` (from 0), or of its end; `wanted` becomes the character
+  // that it is. Remembers where it was: diagnostics in order of their columns walk a long line
+  // once.
   std::size_t ByteOf(std::string_view line, std::size_t* wanted) {
     if (line.data() != walked_.data() || *wanted < character_) {
       walked_ = line;
       character_ = 0;
       byte_ = 0;
     }
-    for (; character_ < *wanted && byte_ < line.size(); ++character_) byte_ += DecodeUtf8(line, byte_).bytes;
+    for (; character_ < *wanted && byte_ < line.size(); ++character_)
+      byte_ += DecodeUtf8(line, byte_).bytes;
     *wanted = character_;
     return byte_;
   }
@@ -69,8 +71,8 @@ struct Cell {
   int width = 1;
 };
 
-// At most `count` characters of text as they are shown, a cell each: tabs as spaces, what must not reach a
-// terminal as U+FFFD.
+// At most `count` characters of text as they are shown, a cell each: tabs as spaces, what must not
+// reach a terminal as U+FFFD.
 std::vector<Cell> Cells(std::string_view line, std::size_t count) {
   std::vector<Cell> cells;
   int column = 0;
@@ -117,7 +119,9 @@ class Renderer final {
   std::string Take() { return std::move(out_); }
 
  private:
-  void Paint(const char* shade, const std::string& text) { out_ += color_ ? shade + text + "\x1b[0m" : text; }
+  void Paint(const char* shade, const std::string& text) {
+    out_ += color_ ? shade + text + "\x1b[0m" : text;
+  }
 
   void Headline(const Place& place, const std::string& severity, const char* shade,
                 const std::string& message) {
@@ -158,7 +162,8 @@ class Renderer final {
     if (total > kWidth) {
       int before = 0;
       first = caret;
-      while (first > 0 && before + cells[first - 1].width <= kWidth / 2) before += cells[--first].width;
+      while (first > 0 && before + cells[first - 1].width <= kWidth / 2)
+        before += cells[--first].width;
       last = caret;
       int used = before;
       while (last < cells.size() && used + cells[last].width <= kWidth) used += cells[last++].width;
@@ -227,7 +232,8 @@ Json DiagnosticToJson(const Diagnostic& diagnostic) {
   json.update(PlaceToJson(diagnostic.place));
   json["hint"] = ToValidUtf8(diagnostic.hint);
   json["other_places"] = Json::array();
-  for (const Place& other : diagnostic.other_places) json["other_places"].push_back(PlaceToJson(other));
+  for (const Place& other : diagnostic.other_places)
+    json["other_places"].push_back(PlaceToJson(other));
   return json;
 }
 

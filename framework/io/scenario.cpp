@@ -29,17 +29,22 @@ std::size_t EqualsAfterKey(std::string_view text) {
   return std::string_view::npos;
 }
 
-bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t") == std::string_view::npos; }
+bool IsBlank(std::string_view text) {
+  return text.find_first_not_of(" \t") == std::string_view::npos;
+}
 
-// A whole number that TOML refused because of its size, and not for a leading zero or stray underscores.
+// A whole number that TOML refused because of its size, and not for a leading zero or stray
+// underscores.
 bool IsTooLargeInteger(std::string_view text) {
   if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
-  return text.size() > 18 && text[0] != '0' && text.find_first_not_of("0123456789") == std::string_view::npos;
+  return text.size() > 18 && text[0] != '0' &&
+         text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 std::optional<Override> ParseOverride(const std::string& set, Diagnostics& diagnostics) {
   const char* const form = "--set takes KEY=VALUE, as in --set training.micro_batch_size=2";
-  const auto refuse = [&](const char* code, const std::string& key, std::string message, std::string hint) {
+  const auto refuse = [&](const char* code, const std::string& key, std::string message,
+                          std::string hint) {
     diagnostics.Error(code, {kSetFile, 0, 0, key}, std::move(message), std::move(hint));
     return std::nullopt;
   };
@@ -49,18 +54,19 @@ std::optional<Override> ParseOverride(const std::string& set, Diagnostics& diagn
   const std::size_t equals = EqualsAfterKey(set);
   if (equals == std::string::npos) {
     const bool unclosed = set.find('=') != std::string::npos;
-    return refuse(
-        "set.syntax", "",
-        "\"" + Shortened(set) + "\" has no '='" + (unclosed ? " after its key (a quote is not closed)" : ""),
-        form);
+    return refuse("set.syntax", "",
+                  "\"" + Shortened(set) + "\" has no '='" +
+                      (unclosed ? " after its key (a quote is not closed)" : ""),
+                  form);
   }
   const std::string key_text = set.substr(0, equals);
   if (IsBlank(key_text))
     return refuse("set.syntax", "", "\"" + Shortened(set) + "\" has no key before the '='", form);
   std::optional<std::vector<std::string>> path = ParseTomlKey(key_text);
   if (!path) {
-    return refuse("set.syntax", "", "\"" + Shortened(key_text) + "\" is not a dotted key",
-                  "write it as in the file, strategy.tensor.degree; parts with other characters in quotes");
+    return refuse(
+        "set.syntax", "", "\"" + Shortened(key_text) + "\" is not a dotted key",
+        "write it as in the file, strategy.tensor.degree; parts with other characters in quotes");
   }
 
   Override override;
@@ -72,8 +78,9 @@ std::optional<Override> ParseOverride(const std::string& set, Diagnostics& diagn
   if (auto value = ParseTomlValue(value_text, kSetFile, override.key, diagnostics)) {
     override.value = std::move(*value);
   } else if (IsTooLargeInteger(value_text)) {
-    return refuse("toml.integer", override.key,
-                  "whole number " + Shortened(value_text) + " is too large (it does not fit in 64 bits)", "");
+    return refuse(
+        "toml.integer", override.key,
+        "whole number " + Shortened(value_text) + " is too large (it does not fit in 64 bits)", "");
   } else {
     override.value = Value::Text(value_text);
   }
@@ -84,7 +91,8 @@ std::optional<Override> ParseOverride(const std::string& set, Diagnostics& diagn
 
 }  // namespace
 
-bool SetAtPath(Value* root, const std::vector<std::string>& path, Value value, Diagnostics& diagnostics) {
+bool SetAtPath(Value* root, const std::vector<std::string>& path, Value value,
+               Diagnostics& diagnostics) {
   if (path.empty()) return false;
   Place made = value.place;  // of the tables that are made on the way
   made.key.clear();
@@ -102,8 +110,8 @@ bool SetAtPath(Value* root, const std::vector<std::string>& path, Value value, D
     } else if (!last && next->kind != Value::kTable) {
       diagnostics.Add({Severity::kError,
                        "set.path",
-                       "cannot set " + value.place.key + ": " + made.key + " is " + Value::Name(next->kind) +
-                           ", not a table",
+                       "cannot set " + value.place.key + ": " + made.key + " is " +
+                           Value::Name(next->kind) + ", not a table",
                        value.place,
                        "",
                        {next->place}});

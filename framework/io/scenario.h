@@ -1,6 +1,6 @@
 #pragma once
-// What the user asked for, as read: the file's text (to show lines from), its values with their places, and
-// the --set overrides already laid over them. Nothing here knows what a key means.
+// What the user asked for, as read: the file's text (to show lines from), its values with their
+// places, and the --set overrides already laid over them. Nothing here knows what a key means.
 //
 //   Diagnostics diagnostics;
 //   Scenario scenario = ReadScenario("70b.toml", {"training.micro_batch_size=2"}, diagnostics);
@@ -35,8 +35,9 @@ Scenario ReadScenario(const std::string& path, const std::vector<std::string>& s
 Scenario ScenarioFromText(const std::string& text, const std::string& file,
                           const std::vector<std::string>& sets, Diagnostics& diagnostics);
 
-// Puts a value at a path of keys, making the tables that are missing (with the value's place). False, with a
-// diagnostic, when the path leads through something that is no table.
-bool SetAtPath(Value* root, const std::vector<std::string>& path, Value value, Diagnostics& diagnostics);
+// Puts a value at a path of keys, making the tables that are missing (with the value's place).
+// False, with a diagnostic, when the path leads through something that is no table.
+bool SetAtPath(Value* root, const std::vector<std::string>& path, Value value,
+               Diagnostics& diagnostics);
 
 }  // namespace shardlab

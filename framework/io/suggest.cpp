@@ -15,7 +15,8 @@ struct Candidate {
 
 class Candidates {
  public:
-  Candidates(const PluginRegistry& registry, const PlannedScenario& planned) : registry_(registry), planned_(planned) {}
+  Candidates(const PluginRegistry& registry, const PlannedScenario& planned)
+      : registry_(registry), planned_(planned) {}
 
   std::vector<Candidate> All() {
     const Composition& c = *planned_.composed.composition;
@@ -40,7 +41,8 @@ class Candidates {
     const auto& resolved = planned_.composed.resolved;
     if (!resolved.contains("strategy")) return;
     for (const auto& [name, table] : resolved["strategy"].items()) {
-      absl::StatusOr<std::unique_ptr<Plugin>> made = registry_.Make(Strategy::kKind, table.value("plugin", name));
+      absl::StatusOr<std::unique_ptr<Plugin>> made =
+          registry_.Make(Strategy::kKind, table.value("plugin", name));
       if (!made.ok()) continue;
       KnobVisitor knobs(absl::StrCat("strategy.", name), table, &all_);
       (*made)->Visit(knobs);
@@ -52,10 +54,13 @@ class Candidates {
     KnobVisitor(std::string path, const nlohmann::ordered_json& now, std::vector<Candidate>* all)
         : path_(std::move(path)), now_(now), all_(*all) {}
     void Boolean(const Parameter& p, bool*) override {
-      if (!p.assumption && now_.contains(p.name)) Try(p, now_[p.name].get<bool>() ? "false" : "true");
+      if (!p.assumption && now_.contains(p.name))
+        Try(p, now_[p.name].get<bool>() ? "false" : "true");
     }
     void Integer(const Parameter& p, int*) override {
-      if (p.assumption || p.maximum - p.minimum > 8 || !now_.contains(p.name) || !now_[p.name].is_number()) return;
+      if (p.assumption || p.maximum - p.minimum > 8 || !now_.contains(p.name) ||
+          !now_[p.name].is_number())
+        return;
       const int now = now_[p.name].get<int>();
       for (int v = static_cast<int>(p.minimum); v <= static_cast<int>(p.maximum); ++v) {
         if (v != now) Try(p, absl::StrCat(v));
@@ -74,7 +79,9 @@ class Candidates {
     void Raw(const Parameter&, Value*) override {}
 
    private:
-    void Try(const Parameter& p, std::string value) { all_.push_back({absl::StrCat(path_, ".", p.name), std::move(value)}); }
+    void Try(const Parameter& p, std::string value) {
+      all_.push_back({absl::StrCat(path_, ".", p.name), std::move(value)});
+    }
     std::string path_;
     const nlohmann::ordered_json& now_;
     std::vector<Candidate>& all_;
@@ -90,7 +97,8 @@ constexpr double kWorthSaying = 0.99;
 }  // namespace
 
 std::optional<Suggestion> Suggest(const PluginRegistry& registry, const Scenario& scenario,
-                                  const std::vector<std::string>& sets, const PlannedScenario& planned) {
+                                  const std::vector<std::string>& sets,
+                                  const PlannedScenario& planned) {
   const Evaluation& now = planned.explanation.evaluation;
   const double limit = now.fits ? std::max(now.peak, 0.9 * now.capacity) : now.capacity;
   std::optional<Suggestion> best;

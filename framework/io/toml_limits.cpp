@@ -37,24 +37,35 @@ std::size_t SkipString(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-// Follows how deep a TOML text nests. It may be wrong about text that is not TOML, never too low for text
-// that is.
+// Follows how deep a TOML text nests. It may be wrong about text that is not TOML, never too low
+// for text that is.
 class Shape final {
  public:
   void Read(char c) {
     switch (c) {
-      case '\n': EndLine(); break;
-      case '.': ++dots_; break;
+      case '\n':
+        EndLine();
+        break;
+      case '.':
+        ++dots_;
+        break;
       case ',':
         dots_ = 0;
         ++values_;
         break;
-      case '=': ++values_; break;
+      case '=':
+        ++values_;
+        break;
       case '[':
-      case '{': Open(c); break;
+      case '{':
+        Open(c);
+        break;
       case ']':
-      case '}': Close(); break;
-      default: break;
+      case '}':
+        Close();
+        break;
+      default:
+        break;
     }
     if (c != ' ' && c != '\t' && c != '\r' && c != '\n') line_start_ = false;
   }
@@ -127,11 +138,13 @@ bool CheckTomlLimits(std::string_view text, const std::string& file, Diagnostics
     char spelled[8];
     std::snprintf(spelled, sizeof spelled, "0x%02X", byte);
     const bool utf16 = invalid == 0 && (byte == 0xFF || byte == 0xFE);
-    return refuse("toml.utf8", invalid, std::string("not UTF-8 text (byte ") + spelled + " here)",
-                  utf16 ? "the file looks like UTF-16: save it as UTF-8" : "save the file as UTF-8");
+    return refuse(
+        "toml.utf8", invalid, std::string("not UTF-8 text (byte ") + spelled + " here)",
+        utf16 ? "the file looks like UTF-16: save it as UTF-8" : "save the file as UTF-8");
   }
   if (nul < text.size()) {
-    return refuse("toml.nul", nul, "a NUL byte (this is not a text file)", "TOML is plain UTF-8 text");
+    return refuse("toml.nul", nul, "a NUL byte (this is not a text file)",
+                  "TOML is plain UTF-8 text");
   }
 
   Shape shape;
@@ -149,8 +162,9 @@ bool CheckTomlLimits(std::string_view text, const std::string& file, Diagnostics
                     "");
     }
     if (shape.values() > kMaximumTomlValues) {
-      return refuse("toml.too_many_values", at,
-                    "too many values (more than " + std::to_string(kMaximumTomlValues) + " in one file)", "");
+      return refuse(
+          "toml.too_many_values", at,
+          "too many values (more than " + std::to_string(kMaximumTomlValues) + " in one file)", "");
     }
     at = c == '"' || c == '\'' ? SkipString(text, at) : at + 1;
   }

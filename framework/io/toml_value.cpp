@@ -18,7 +18,8 @@
 namespace shardlab {
 namespace {
 
-// Every value carries its whole key; without a limit, long keys times many values would fill the memory.
+// Every value carries its whole key; without a limit, long keys times many values would fill the
+// memory.
 constexpr std::size_t kMaximumKeyBytes = 1000;
 constexpr int kMaximumDates = 100;  // told one by one; nobody reads more
 
@@ -63,7 +64,9 @@ class Converter final {
     Value value;
     value.place = At(node.source().begin, key);
     switch (node.type()) {
-      case toml::node_type::table: ConvertTable(*node.as_table(), key, &value); break;
+      case toml::node_type::table:
+        ConvertTable(*node.as_table(), key, &value);
+        break;
       case toml::node_type::array: {
         value.kind = Value::kArray;
         const toml::array& array = *node.as_array();
@@ -112,7 +115,8 @@ class Converter final {
     // The library keeps tables in order of name; people think in the order of the file.
     std::vector<std::pair<const toml::key*, const toml::node*>> children;
     children.reserve(table.size());
-    for (auto it = table.begin(); it != table.end(); ++it) children.emplace_back(&it->first, &it->second);
+    for (auto it = table.begin(); it != table.end(); ++it)
+      children.emplace_back(&it->first, &it->second);
     std::sort(children.begin(), children.end(), [](const auto& a, const auto& b) {
       const toml::source_position& left = a.first->source().begin;
       const toml::source_position& right = b.first->source().begin;
@@ -173,8 +177,10 @@ std::string QuotesHint(std::string_view line) {
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) {
     return c < 0x80 ? static_cast<char>(std::tolower(c)) : static_cast<char>(c);
   });
-  if (lower == "true" || lower == "yes" || lower == "on") return "write " + std::string(key) + " = true";
-  if (lower == "false" || lower == "no" || lower == "off") return "write " + std::string(key) + " = false";
+  if (lower == "true" || lower == "yes" || lower == "on")
+    return "write " + std::string(key) + " = true";
+  if (lower == "false" || lower == "no" || lower == "off")
+    return "write " + std::string(key) + " = false";
   const std::string fixed = std::string(key) + " = \"" + std::string(value) + "\"";
   const auto byte = static_cast<unsigned char>(value.front());
   if (IsLetter(value.front()) || byte >= 0x80) return "a string is written in quotes: " + fixed;
@@ -186,21 +192,24 @@ std::string QuotesHint(std::string_view line) {
 }
 
 void ReplaceAll(std::string* text, std::string_view from, std::string_view to) {
-  for (std::size_t at = text->find(from); at != std::string::npos; at = text->find(from, at + to.size())) {
+  for (std::size_t at = text->find(from); at != std::string::npos;
+       at = text->find(from, at + to.size())) {
     text->replace(at, from.size(), to);
   }
 }
 
-// Where the key was defined first, when the text before the second definition is sound TOML: a marker after
-// it tells which table it ends in.
-std::optional<Place> FirstDefinition(std::string_view text, const Place& again, const std::string& quoted) {
+// Where the key was defined first, when the text before the second definition is sound TOML: a
+// marker after it tells which table it ends in.
+std::optional<Place> FirstDefinition(std::string_view text, const Place& again,
+                                     const std::string& quoted) {
   const std::string marker = "shardlab-marker";
   const std::string before(text.substr(0, LineStart(text, again.line)));
   try {
     const toml::table root = toml::parse(before + marker + " = 0\n");
     Diagnostics ignored;
     const Value tree = Converter(again.file, true, ignored).Convert(root, "");
-    const std::string_view line = text.substr(before.size(), text.find('\n', before.size()) - before.size());
+    const std::string_view line =
+        text.substr(before.size(), text.find('\n', before.size()) - before.size());
     const bool header = !Trimmed(line).empty() && Trimmed(line).front() == '[';
     const Value* found = nullptr;
     if (header) {
@@ -223,16 +232,20 @@ std::optional<Place> FirstDefinition(std::string_view text, const Place& again, 
 }
 
 // The library says "Error while parsing CONTEXT: PROBLEM".
-// The library reports a number at its end; people look for it at its beginning. Bytes are columns here: before a
-// number stand only keys and blanks, and where they do not (a quoted key) the caret stays where it is.
+// The library reports a number at its end; people look for it at its beginning. Bytes are columns
+// here: before a number stand only keys and blanks, and where they do not (a quoted key) the caret
+// stays where it is.
 void PointAt(const std::string& token, std::string_view line, Place* place) {
-  const std::size_t at = token.empty() ? std::string_view::npos : line.rfind(token, static_cast<std::size_t>(place->column));
+  const std::size_t at = token.empty() ? std::string_view::npos
+                                       : line.rfind(token, static_cast<std::size_t>(place->column));
   if (at != std::string_view::npos) place->column = static_cast<int>(at) + 1;
 }
 
 void PointAtToken(std::string_view line, Place* place) {
   std::size_t at = std::min(line.size(), static_cast<std::size_t>(std::max(0, place->column - 1)));
-  const auto in_token = [&](std::size_t i) { return std::string_view(" \t=,[]{}").find(line[i]) == std::string_view::npos; };
+  const auto in_token = [&](std::size_t i) {
+    return std::string_view(" \t=,[]{}").find(line[i]) == std::string_view::npos;
+  };
   while (at > 0 && in_token(at - 1)) --at;
   place->column = static_cast<int>(at) + 1;
 }
@@ -302,13 +315,19 @@ void ReportSyntax(const toml::parse_error& error, std::string_view text, const s
     ReplaceAll(&problem, "could not determine value type",
                "this is no string, number, true or false, list or table");
     diagnostic.message = "not valid TOML: " + problem;
-    const bool vowel = !context.empty() && std::string_view("aeiou").find(context[0]) != std::string_view::npos;
-    if (!context.empty()) diagnostic.message += std::string(" (while reading ") + (vowel ? "an " : "a ") + context + ")";
-    if (context.find("integer") != std::string::npos || context.find("float") != std::string::npos) {
+    const bool vowel =
+        !context.empty() && std::string_view("aeiou").find(context[0]) != std::string_view::npos;
+    if (!context.empty())
+      diagnostic.message +=
+          std::string(" (while reading ") + (vowel ? "an " : "a ") + context + ")";
+    if (context.find("integer") != std::string::npos ||
+        context.find("float") != std::string::npos) {
       PointAtToken(line, &diagnostic.place);
     }
     if (Trimmed(text).substr(0, 1) == "{") {
-      diagnostic.hint = "this looks like JSON; a scenario is TOML: [model] on a line of its own, then plugin = \"llama\"";
+      diagnostic.hint =
+          "this looks like JSON; a scenario is TOML: [model] on a line of its own, then plugin = "
+          "\"llama\"";
     }
     if (diagnostic.hint.empty()) {
       diagnostic.hint = QuotesHint(line);
@@ -332,8 +351,9 @@ Value ParseToml(const std::string& text, const std::string& file, Diagnostics& d
   try {
     const toml::table root = toml::parse(body);
     if (root.empty()) {
-      diagnostics.Error("file.empty", {file, 0, 0, ""},
-                        Trimmed(body).empty() ? "is empty" : "holds no keys (only blank lines and comments)");
+      diagnostics.Error(
+          "file.empty", {file, 0, 0, ""},
+          Trimmed(body).empty() ? "is empty" : "holds no keys (only blank lines and comments)");
       return Value();
     }
     Value value = Converter(file, true, diagnostics).Convert(root, "");
@@ -353,8 +373,8 @@ Value ReadTomlFile(const std::string& path, Diagnostics& diagnostics) {
   return text ? ParseToml(*text, path, diagnostics) : Value();
 }
 
-std::optional<Value> ParseTomlValue(std::string_view text, const std::string& file, const std::string& key,
-                                    Diagnostics& diagnostics) {
+std::optional<Value> ParseTomlValue(std::string_view text, const std::string& file,
+                                    const std::string& key, Diagnostics& diagnostics) {
   const std::string line = "value = " + std::string(text);
   Diagnostics ignored;
   if (!CheckTomlLimits(line, file, ignored)) return std::nullopt;
@@ -369,8 +389,8 @@ std::optional<Value> ParseTomlValue(std::string_view text, const std::string& fi
 }
 
 std::optional<std::vector<std::string>> ParseTomlKey(std::string_view text) {
-  // The marker cannot be reached by any text that holds no line break: a comment or '=' of its own makes the
-  // line something else than one chain of tables that ends in `0`.
+  // The marker cannot be reached by any text that holds no line break: a comment or '=' of its own
+  // makes the line something else than one chain of tables that ends in `0`.
   if (text.find_first_of("\n\r") != std::string_view::npos) return std::nullopt;
   const std::string line = std::string(text) + " = 0";
   Diagnostics ignored;
@@ -396,9 +416,12 @@ std::optional<std::vector<std::string>> ParseTomlKey(std::string_view text) {
 std::string ToToml(const Value& value) {
   std::string out;
   switch (value.kind) {
-    case Value::kNone: return "\"\"";
-    case Value::kBoolean: return value.boolean ? "true" : "false";
-    case Value::kInteger: return std::to_string(value.integer);
+    case Value::kNone:
+      return "\"\"";
+    case Value::kBoolean:
+      return value.boolean ? "true" : "false";
+    case Value::kInteger:
+      return std::to_string(value.integer);
     case Value::kNumber:
       if (std::isnan(value.number)) return "nan";
       if (std::isinf(value.number)) return value.number < 0 ? "-inf" : "inf";
@@ -406,7 +429,8 @@ std::string ToToml(const Value& value) {
       if (value.number == 0) out = std::signbit(value.number) ? "-0" : "0";
       // A whole number would read back as an integer.
       return out.find_first_of(".e") == std::string::npos ? out + ".0" : out;
-    case Value::kText: return Quoted(value.text);
+    case Value::kText:
+      return Quoted(value.text);
     case Value::kArray:
       for (const Value& item : value.array) out += (out.empty() ? "" : ", ") + ToToml(item);
       return "[" + out + "]";

@@ -15,17 +15,19 @@ bool In(const Range* begin, const Range* end, char32_t code) {
   return std::any_of(begin, end, [code](Range r) { return code >= r.first && code <= r.last; });
 }
 
-// The large blocks of Unicode's EastAsianWidth.txt (W and F) and of general category Mn: good enough to
-// put a caret in its column.
-constexpr Range kWide[] = {{0x1100, 0x115F},   {0x2E80, 0x303E},  {0x3041, 0x33FF}, {0x3400, 0x4DBF},
-                           {0x4E00, 0x9FFF},   {0xA000, 0xA4CF},  {0xAC00, 0xD7A3}, {0xF900, 0xFAFF},
-                           {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},  {0xFFE0, 0xFFE6}, {0x1F300, 0x1F64F},
-                           {0x1F900, 0x1F9FF}, {0x20000, 0x3FFFD}};
-constexpr Range kCombining[] = {{0x0300, 0x036F}, {0x0483, 0x0487}, {0x0591, 0x05BD}, {0x0610, 0x061A},
-                                {0x064B, 0x065F}, {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF}, {0x200B, 0x200D},
-                                {0x20D0, 0x20F0}, {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}};
-constexpr Range kUnprintable[] = {{0x00, 0x1F},     {0x7F, 0x9F},     {0x200E, 0x200F}, {0x2028, 0x202E},
-                                  {0x2066, 0x2069}, {0xFEFF, 0xFEFF}, {0xFFF9, 0xFFFB}};
+// The large blocks of Unicode's EastAsianWidth.txt (W and F) and of general category Mn: good
+// enough to put a caret in its column.
+constexpr Range kWide[] = {
+    {0x1100, 0x115F}, {0x2E80, 0x303E},   {0x3041, 0x33FF},   {0x3400, 0x4DBF},  {0x4E00, 0x9FFF},
+    {0xA000, 0xA4CF}, {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},  {0xFF00, 0xFF60},
+    {0xFFE0, 0xFFE6}, {0x1F300, 0x1F64F}, {0x1F900, 0x1F9FF}, {0x20000, 0x3FFFD}};
+constexpr Range kCombining[] = {{0x0300, 0x036F}, {0x0483, 0x0487}, {0x0591, 0x05BD},
+                                {0x0610, 0x061A}, {0x064B, 0x065F}, {0x1AB0, 0x1AFF},
+                                {0x1DC0, 0x1DFF}, {0x200B, 0x200D}, {0x20D0, 0x20F0},
+                                {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}};
+constexpr Range kUnprintable[] = {{0x00, 0x1F},     {0x7F, 0x9F},     {0x200E, 0x200F},
+                                  {0x2028, 0x202E}, {0x2066, 0x2069}, {0xFEFF, 0xFEFF},
+                                  {0xFFF9, 0xFFFB}};
 
 }  // namespace
 
@@ -106,7 +108,9 @@ int DisplayWidth(char32_t code) {
   return In(std::begin(kWide), std::end(kWide), code) ? 2 : 1;
 }
 
-bool IsUnprintable(char32_t code) { return In(std::begin(kUnprintable), std::end(kUnprintable), code); }
+bool IsUnprintable(char32_t code) {
+  return In(std::begin(kUnprintable), std::end(kUnprintable), code);
+}
 
 std::string Printable(std::string_view text) {
   std::string out;

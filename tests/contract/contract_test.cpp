@@ -1,5 +1,5 @@
-// What users and scripts rely on: the keys and types of JSON, exit statuses, --set, formats, help. Keys may be
-// added; none of those below may go or change its type.
+// What users and scripts rely on: the keys and types of JSON, exit statuses, --set, formats, help.
+// Keys may be added; none of those below may go or change its type.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,21 +25,26 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 constexpr const char kModelAndMachine[] =
-    "[model]\nplugin = \"llama\"\npreset = \"llama3.1-8b\"\n[hardware]\nplugin = \"h100-dgx\"\nnodes = 4\n"
+    "[model]\nplugin = \"llama\"\npreset = \"llama3.1-8b\"\n[hardware]\nplugin = "
+    "\"h100-dgx\"\nnodes = 4\n"
     "[training]\nsequence_length = 4096\nglobal_batch_size = 128\n";
 
-// Both accountings, one pipeline rank and two, with and without what fills every part of the document.
+// Both accountings, one pipeline rank and two, with and without what fills every part of the
+// document.
 const std::vector<std::pair<std::string, std::string>>& Scenarios() {
   static const auto* const all = [] {
     auto* list = new std::vector<std::pair<std::string, std::string>>;
     for (const char* accounting : {"textbook", "operator"}) {
-      const std::string head = absl::StrCat("accounting = \"", accounting, "\"\n", kModelAndMachine);
+      const std::string head =
+          absl::StrCat("accounting = \"", accounting, "\"\n", kModelAndMachine);
       list->emplace_back(absl::StrCat(accounting, "-plain"), head);
-      list->emplace_back(absl::StrCat(accounting, "-full"),
-                         head +
-                             "[strategy.tensor]\ndegree = 4\nsequence_parallel = true\n[strategy.zero]\nstage = 2\n"
-                             "[strategy.checkpointing]\nmode = \"full\"\nsegment = 2\n[schedule]\ndegree = 2\n"
-                             "layers = [15, 17]\n");
+      list->emplace_back(
+          absl::StrCat(accounting, "-full"),
+          head +
+              "[strategy.tensor]\ndegree = 4\nsequence_parallel = true\n[strategy.zero]\nstage = "
+              "2\n"
+              "[strategy.checkpointing]\nmode = \"full\"\nsegment = 2\n[schedule]\ndegree = 2\n"
+              "layers = [15, 17]\n");
       list->emplace_back(absl::StrCat(accounting, "-zero3"), head + "[strategy.zero]\nstage = 3\n");
     }
     return list;
@@ -47,7 +52,9 @@ const std::vector<std::pair<std::string, std::string>>& Scenarios() {
   return *all;
 }
 
-std::vector<std::string> SplitAt(const std::string& text, char at) { return absl::StrSplit(text, at); }
+std::vector<std::string> SplitAt(const std::string& text, char at) {
+  return absl::StrSplit(text, at);
+}
 
 // A folder with the scenarios, and the current directory there.
 class Contract : public ::testing::Test {
@@ -73,57 +80,169 @@ class Contract : public ::testing::Test {
   WorkingDirectory inside_;
 };
 
-// --- the document of plan -------------------------------------------------------------------------------
+// --- the document of plan
+// -------------------------------------------------------------------------------
 
-// "path type": s string, b boolean, i integer, d a number (a double where it is none of bytes or counts), o
-// object, a array, ? anything; a path through [] holds for each element.
+// "path type": s string, b boolean, i integer, d a number (a double where it is none of bytes or
+// counts), o object, a array, ? anything; a path through [] holds for each element.
 constexpr const char* kPlanKeys[] = {
-    "schema s", "scenario s", "accounting s", "resolved o", "model o", "hardware o", "plan o", "memory o", "time o", "throughput o",
-    "communication a", "diagnostics a", "provenance a",
-    "model.name s", "model.parameters i", "model.active_parameters i", "model.layers i",
-    "hardware.name s", "hardware.devices i", "hardware.memory_bytes i", "hardware.tiers a",
-    "hardware.tiers[].name s", "hardware.tiers[].devices i", "hardware.tiers[].bandwidth_bytes_per_second d",
-    "hardware.tiers[].latency_seconds d", "hardware.tiers[].ports i",
-    "plan.tensor i", "plan.sequence_parallel b", "plan.context i", "plan.pipeline i", "plan.chunks i", "plan.data i", "plan.expert i",
-    "plan.expert_tensor i", "plan.expert_data i", "plan.zero_stage i", "plan.fsdp_shard i", "plan.replicate i", "plan.mesh_order s",
-    "plan.micro_batch_size i", "plan.micro_batches i", "plan.global_batch_size i", "plan.sequence_length i", "plan.schedule s",
-    "plan.layers a", "plan.layers[] i", "plan.recompute o", "plan.recompute.mode s", "plan.recompute.segment i",
-    "plan.recompute.stride i", "plan.recompute.layers ?", "plan.recompute.modules a", "plan.precision o", "plan.precision.recipe s",
-    "plan.precision.parameters s", "plan.precision.compute s", "plan.precision.gradients s", "plan.precision.gradient_reduce s",
-    "plan.precision.master s", "plan.precision.moments s", "plan.optimizer s", "plan.software s",
-    "memory.fits b", "memory.verdict s", "memory.capacity_bytes i", "memory.peak_bytes i", "memory.headroom_bytes i",
-    "memory.worst_rank i", "memory.host o", "memory.host.capacity_bytes i", "memory.host.peak_bytes i", "memory.host.fits b",
-    "memory.ranks a", "memory.ranks[].pipeline_rank i", "memory.ranks[].stages a", "memory.ranks[].stages[] i",
-    "memory.ranks[].parameters_bytes i", "memory.ranks[].gradients_bytes i", "memory.ranks[].optimizer_bytes i",
-    "memory.ranks[].activations_bytes i", "memory.ranks[].gathered_bytes i", "memory.ranks[].transient_bytes i",
-    "memory.ranks[].allocated_bytes i", "memory.ranks[].fragmentation_bytes i", "memory.ranks[].outside_allocator_bytes i",
-    "memory.ranks[].total_bytes i", "memory.ranks[].in_flight_micro_batches d",
-    "time.step_seconds d", "time.rank i", "time.forward_seconds d", "time.backward_seconds d", "time.recompute_seconds d",
-    "time.optimizer_seconds d", "time.bubble_seconds d", "time.bubble_fraction d", "time.own_bubble_seconds d", "time.exposed o",
-    "time.exposed.tensor_seconds d", "time.exposed.context_seconds d", "time.exposed.expert_seconds d",
-    "time.exposed.pipeline_seconds d", "time.exposed.data_seconds d", "time.hidden o", "time.hidden.tensor_seconds d",
-    "time.hidden.context_seconds d", "time.hidden.expert_seconds d", "time.hidden.pipeline_seconds d", "time.hidden.data_seconds d",
+    "schema s",
+    "scenario s",
+    "accounting s",
+    "resolved o",
+    "model o",
+    "hardware o",
+    "plan o",
+    "memory o",
+    "time o",
+    "throughput o",
+    "communication a",
+    "diagnostics a",
+    "provenance a",
+    "model.name s",
+    "model.parameters i",
+    "model.active_parameters i",
+    "model.layers i",
+    "hardware.name s",
+    "hardware.devices i",
+    "hardware.memory_bytes i",
+    "hardware.tiers a",
+    "hardware.tiers[].name s",
+    "hardware.tiers[].devices i",
+    "hardware.tiers[].bandwidth_bytes_per_second d",
+    "hardware.tiers[].latency_seconds d",
+    "hardware.tiers[].ports i",
+    "plan.tensor i",
+    "plan.sequence_parallel b",
+    "plan.context i",
+    "plan.pipeline i",
+    "plan.chunks i",
+    "plan.data i",
+    "plan.expert i",
+    "plan.expert_tensor i",
+    "plan.expert_data i",
+    "plan.zero_stage i",
+    "plan.fsdp_shard i",
+    "plan.replicate i",
+    "plan.mesh_order s",
+    "plan.micro_batch_size i",
+    "plan.micro_batches i",
+    "plan.global_batch_size i",
+    "plan.sequence_length i",
+    "plan.schedule s",
+    "plan.layers a",
+    "plan.layers[] i",
+    "plan.recompute o",
+    "plan.recompute.mode s",
+    "plan.recompute.segment i",
+    "plan.recompute.stride i",
+    "plan.recompute.layers ?",
+    "plan.recompute.modules a",
+    "plan.precision o",
+    "plan.precision.recipe s",
+    "plan.precision.parameters s",
+    "plan.precision.compute s",
+    "plan.precision.gradients s",
+    "plan.precision.gradient_reduce s",
+    "plan.precision.master s",
+    "plan.precision.moments s",
+    "plan.optimizer s",
+    "plan.software s",
+    "memory.fits b",
+    "memory.verdict s",
+    "memory.capacity_bytes i",
+    "memory.peak_bytes i",
+    "memory.headroom_bytes i",
+    "memory.worst_rank i",
+    "memory.host o",
+    "memory.host.capacity_bytes i",
+    "memory.host.peak_bytes i",
+    "memory.host.fits b",
+    "memory.ranks a",
+    "memory.ranks[].pipeline_rank i",
+    "memory.ranks[].stages a",
+    "memory.ranks[].stages[] i",
+    "memory.ranks[].parameters_bytes i",
+    "memory.ranks[].gradients_bytes i",
+    "memory.ranks[].optimizer_bytes i",
+    "memory.ranks[].activations_bytes i",
+    "memory.ranks[].gathered_bytes i",
+    "memory.ranks[].transient_bytes i",
+    "memory.ranks[].allocated_bytes i",
+    "memory.ranks[].fragmentation_bytes i",
+    "memory.ranks[].outside_allocator_bytes i",
+    "memory.ranks[].total_bytes i",
+    "memory.ranks[].in_flight_micro_batches d",
+    "time.step_seconds d",
+    "time.rank i",
+    "time.forward_seconds d",
+    "time.backward_seconds d",
+    "time.recompute_seconds d",
+    "time.optimizer_seconds d",
+    "time.bubble_seconds d",
+    "time.bubble_fraction d",
+    "time.own_bubble_seconds d",
+    "time.exposed o",
+    "time.exposed.tensor_seconds d",
+    "time.exposed.context_seconds d",
+    "time.exposed.expert_seconds d",
+    "time.exposed.pipeline_seconds d",
+    "time.exposed.data_seconds d",
+    "time.hidden o",
+    "time.hidden.tensor_seconds d",
+    "time.hidden.context_seconds d",
+    "time.hidden.expert_seconds d",
+    "time.hidden.pipeline_seconds d",
+    "time.hidden.data_seconds d",
     "time.approximate b",
-    "throughput.tokens_per_second d", "throughput.tokens_per_second_per_device d", "throughput.model_flops_per_token d",
-    "throughput.model_flops_per_second_per_device d", "throughput.mfu d", "throughput.mfu_convention s", "throughput.hfu d",
-    "communication[].axis s", "communication[].collective s", "communication[].tensor s", "communication[].phase s",
-    "communication[].author s", "communication[].count d", "communication[].bytes_per_call i", "communication[].bytes i",
-    "communication[].group_size i", "communication[].spans a", "communication[].spans[] i", "communication[].tier s",
-    "communication[].algorithm s", "communication[].declared b", "communication[].seconds d", "communication[].exposed_seconds d",
-    "provenance[].name s", "provenance[].value ?", "provenance[].source s",
+    "throughput.tokens_per_second d",
+    "throughput.tokens_per_second_per_device d",
+    "throughput.model_flops_per_token d",
+    "throughput.model_flops_per_second_per_device d",
+    "throughput.mfu d",
+    "throughput.mfu_convention s",
+    "throughput.hfu d",
+    "communication[].axis s",
+    "communication[].collective s",
+    "communication[].tensor s",
+    "communication[].phase s",
+    "communication[].author s",
+    "communication[].count d",
+    "communication[].bytes_per_call i",
+    "communication[].bytes i",
+    "communication[].group_size i",
+    "communication[].spans a",
+    "communication[].spans[] i",
+    "communication[].tier s",
+    "communication[].algorithm s",
+    "communication[].declared b",
+    "communication[].seconds d",
+    "communication[].exposed_seconds d",
+    "provenance[].name s",
+    "provenance[].value ?",
+    "provenance[].source s",
 };
 
-constexpr const char* kDiagnosticKeys[] = {"[].severity s", "[].code s", "[].message s", "[].file s", "[].line i", "[].column i", "[].hint s"};
+constexpr const char* kDiagnosticKeys[] = {"[].severity s", "[].code s", "[].message s",
+                                           "[].file s",     "[].line i", "[].column i",
+                                           "[].hint s"};
 
 bool IsOf(const Json& value, char type) {
   switch (type) {
-    case 's': return value.is_string();
-    case 'b': return value.is_boolean();
-    case 'i': return value.is_number_integer();
-    case 'd': return value.is_number();
-    case 'o': return value.is_object();
-    case 'a': return value.is_array();
-    default: return true;
+    case 's':
+      return value.is_string();
+    case 'b':
+      return value.is_boolean();
+    case 'i':
+      return value.is_number_integer();
+    case 'd':
+      return value.is_number();
+    case 'o':
+      return value.is_object();
+    case 'a':
+      return value.is_array();
+    default:
+      return true;
   }
 }
 
@@ -134,28 +253,33 @@ void CheckKey(const Json& at, const std::string& rest, char type, const std::str
   }
   if (rest.rfind("[]", 0) == 0) {
     ASSERT_TRUE(at.is_array()) << whole;
-    for (const Json& item : at) CheckKey(item, rest.substr(rest.size() > 2 && rest[2] == '.' ? 3 : 2), type, whole);
+    for (const Json& item : at)
+      CheckKey(item, rest.substr(rest.size() > 2 && rest[2] == '.' ? 3 : 2), type, whole);
     return;
   }
   const std::size_t end = std::min(rest.find_first_of(".["), rest.size());
   const std::string key = rest.substr(0, end);
   ASSERT_TRUE(at.is_object() && at.contains(key)) << whole << " is missing";
-  CheckKey(at[key], rest.substr(end < rest.size() && rest[end] == '.' ? end + 1 : end), type, whole);
+  CheckKey(at[key], rest.substr(end < rest.size() && rest[end] == '.' ? end + 1 : end), type,
+           whole);
 }
 
 template <std::size_t N>
 void CheckKeys(const Json& document, const char* const (&keys)[N]) {
-  for (const std::string key : keys) CheckKey(document, key.substr(0, key.size() - 2), key.back(), key);
+  for (const std::string key : keys)
+    CheckKey(document, key.substr(0, key.size() - 2), key.back(), key);
 }
 
-// Keys say their unit: bytes are whole numbers (rates are not bytes), seconds and rates are doubles.
+// Keys say their unit: bytes are whole numbers (rates are not bytes), seconds and rates are
+// doubles.
 void CheckUnits(const Json& json, const std::string& path) {
   if (json.is_array()) {
     for (const Json& item : json) CheckUnits(item, path + "[]");
   }
   if (!json.is_object()) return;
   const auto ends = [](const std::string& key, const std::string& tail) {
-    return key.size() >= tail.size() && key.compare(key.size() - tail.size(), tail.size(), tail) == 0;
+    return key.size() >= tail.size() &&
+           key.compare(key.size() - tail.size(), tail.size(), tail) == 0;
   };
   for (const auto& [key, value] : json.items()) {
     const std::string at = absl::StrCat(path, ".", key);
@@ -175,17 +299,24 @@ TEST_F(Contract, PlanHasEveryKeyWithItsType) {
     const Json document = Plan(name + ".toml");
     CheckKeys(document, kPlanKeys);
     CheckKeys(document["diagnostics"], kDiagnosticKeys);
-    for (const char* part : {"model", "hardware", "plan", "memory", "time", "throughput", "communication"}) CheckUnits(document[part], part);
+    for (const char* part :
+         {"model", "hardware", "plan", "memory", "time", "throughput", "communication"})
+      CheckUnits(document[part], part);
     EXPECT_EQ(document["schema"], "shardlab.plan/1");
     EXPECT_EQ(document["scenario"], name) << "a scenario without a name has that of its file";
-    EXPECT_TRUE(std::set<std::string>({"fits", "tight", "does_not_fit"}).count(document["memory"]["verdict"]));
+    EXPECT_TRUE(std::set<std::string>({"fits", "tight", "does_not_fit"})
+                    .count(document["memory"]["verdict"]));
     EXPECT_EQ(document["memory"]["fits"], document["memory"]["verdict"] != "does_not_fit");
-    EXPECT_TRUE(std::set<std::string>({"causal", "full", "6p"}).count(document["throughput"]["mfu_convention"]));
+    EXPECT_TRUE(std::set<std::string>({"causal", "full", "6p"})
+                    .count(document["throughput"]["mfu_convention"]));
     EXPECT_EQ(document["memory"]["ranks"].size(), document["plan"]["pipeline"]);
-    EXPECT_EQ(document["plan"]["layers"].size(), document["plan"]["pipeline"].get<std::size_t>() * document["plan"]["chunks"].get<std::size_t>());
+    EXPECT_EQ(document["plan"]["layers"].size(), document["plan"]["pipeline"].get<std::size_t>() *
+                                                     document["plan"]["chunks"].get<std::size_t>());
     EXPECT_FALSE(document["provenance"].empty());
-    for (const Json& row : document["communication"]) EXPECT_EQ(row["spans"].size(), document["hardware"]["tiers"].size());
-    EXPECT_EQ(RunProgram({"plan", name + ".toml", "--format", "json"}).out, document.dump(2) + "\n") << "and nothing else";
+    for (const Json& row : document["communication"])
+      EXPECT_EQ(row["spans"].size(), document["hardware"]["tiers"].size());
+    EXPECT_EQ(RunProgram({"plan", name + ".toml", "--format", "json"}).out, document.dump(2) + "\n")
+        << "and nothing else";
   }
 }
 
@@ -193,7 +324,8 @@ TEST_F(Contract, TextbookLeavesOutWhatItSaysItLeavesOut) {
   for (const char* name : {"textbook-plain", "textbook-full", "textbook-zero3"}) {
     const Json document = Plan(absl::StrCat(name, ".toml"));
     for (const Json& rank : document["memory"]["ranks"]) {
-      for (const char* account : {"gathered_bytes", "transient_bytes", "fragmentation_bytes", "outside_allocator_bytes"}) {
+      for (const char* account : {"gathered_bytes", "transient_bytes", "fragmentation_bytes",
+                                  "outside_allocator_bytes"}) {
         EXPECT_EQ(rank[account], 0) << account;
       }
     }
@@ -202,7 +334,8 @@ TEST_F(Contract, TextbookLeavesOutWhatItSaysItLeavesOut) {
   }
 }
 
-// --- resolved -------------------------------------------------------------------------------------------
+// --- resolved
+// -------------------------------------------------------------------------------------------
 
 std::string ToScenario(const Json& value) {
   if (value.is_object()) {
@@ -226,7 +359,8 @@ TEST_F(Contract, ResolvedWrittenBackIsTheSameScenario) {
     SCOPED_TRACE(name);
     const Json document = Plan(name + ".toml");
     std::string again;
-    for (const auto& [key, value] : document["resolved"].items()) absl::StrAppend(&again, key, " = ", ToScenario(value), "\n");
+    for (const auto& [key, value] : document["resolved"].items())
+      absl::StrAppend(&again, key, " = ", ToScenario(value), "\n");
     WriteFile("again.toml", again);
     const ProgramRun run = RunProgram({"plan", "again.toml", "--format", "json"});
     ASSERT_EQ(run.status, 0) << run.err << again;
@@ -234,12 +368,14 @@ TEST_F(Contract, ResolvedWrittenBackIsTheSameScenario) {
     // Places differ, and a default that is written out may be told to be of no use.
     before.erase("diagnostics");
     other.erase("diagnostics");
-    EXPECT_TRUE(before.dump() == other.dump()) << again << Json::diff(before, other).dump(1).substr(0, 2000);
+    EXPECT_TRUE(before.dump() == other.dump())
+        << again << Json::diff(before, other).dump(1).substr(0, 2000);
   }
 }
 
 TEST_F(Contract, ResolvedHasTheDefaultsThatScriptsReadThere) {
-  const Json textbook = Plan("textbook-full.toml")["resolved"], op = Plan("operator-full.toml")["resolved"];
+  const Json textbook = Plan("textbook-full.toml")["resolved"],
+             op = Plan("operator-full.toml")["resolved"];
   EXPECT_EQ(textbook["hardware"]["memory"], "80 GB");
   EXPECT_EQ(op["hardware"]["memory"], "81559 MiB");
   EXPECT_EQ(textbook["precision"]["recipe"], "textbook");
@@ -265,11 +401,14 @@ TEST_F(Contract, ResolvedHasTheDefaultsThatScriptsReadThere) {
   EXPECT_EQ(Plan("zero.toml")["plan"]["zero_stage"], 1) << "1 with it";
 }
 
-// --- exit statuses --------------------------------------------------------------------------------------
+// --- exit statuses
+// --------------------------------------------------------------------------------------
 
 TEST_F(Contract, ExitStatuses) {
   WriteFile("misses.toml", std::string(kModelAndMachine) + "[expect]\n\"plan.tensor\" = 8\n");
-  WriteFile("holds.toml", std::string(kModelAndMachine) + "[expect]\n\"plan.tensor\" = 1\n\"plan.data\" = { min = 1, max = 64 }\n");
+  WriteFile("holds.toml",
+            std::string(kModelAndMachine) +
+                "[expect]\n\"plan.tensor\" = 1\n\"plan.data\" = { min = 1, max = 64 }\n");
   EXPECT_EQ(RunProgram({"plan", "good.toml"}).status, 0);
   EXPECT_EQ(RunProgram({"plan", "holds.toml"}).status, 0);
   EXPECT_EQ(RunProgram({"plan", "bad.toml"}).status, 2);
@@ -292,17 +431,18 @@ TEST_F(Contract, ExitStatuses) {
 }
 
 TEST_F(Contract, WithJsonErrorsAreADocumentToo) {
-  for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{{"plan", "bad.toml"},
-                                                                                    {"plan", "none.toml"},
-                                                                                    {"plan", "good.toml", "--set", "x"},
-                                                                                    {"explain", "bad.toml"},
-                                                                                    {"explain", "good.toml", "energy"},
-                                                                                    {"plan"},
-                                                                                    {"plan", "good.toml", "--sett", "a=1"},
-                                                                                    {"models", "llama"},
-                                                                                    {"plugins", "show", "none"},
-                                                                                    {"plugins", "sho"},
-                                                                                    {"nothing"}}) {
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{"plan", "bad.toml"},
+                                             {"plan", "none.toml"},
+                                             {"plan", "good.toml", "--set", "x"},
+                                             {"explain", "bad.toml"},
+                                             {"explain", "good.toml", "energy"},
+                                             {"plan"},
+                                             {"plan", "good.toml", "--sett", "a=1"},
+                                             {"models", "llama"},
+                                             {"plugins", "show", "none"},
+                                             {"plugins", "sho"},
+                                             {"nothing"}}) {
     std::vector<std::string> with = args;
     with.insert(with.end(), {"--format", "json"});
     SCOPED_TRACE(with[0] + " " + (with.size() > 1 ? with[1] : ""));
@@ -316,11 +456,13 @@ TEST_F(Contract, WithJsonErrorsAreADocumentToo) {
     EXPECT_EQ(document["schema"], "shardlab.diagnostics/1");
     ASSERT_FALSE(document["diagnostics"].empty());
     CheckKeys(document["diagnostics"], kDiagnosticKeys);
-    for (const Json& d : document["diagnostics"]) EXPECT_THAT(json.err, HasSubstr(d["message"].get<std::string>()));
+    for (const Json& d : document["diagnostics"])
+      EXPECT_THAT(json.err, HasSubstr(d["message"].get<std::string>()));
   }
 }
 
-// --- formats --------------------------------------------------------------------------------------------
+// --- formats
+// --------------------------------------------------------------------------------------------
 
 // A line of CSV.
 std::vector<std::string> Cells(const std::string& line) {
@@ -356,7 +498,8 @@ TEST_F(Contract, CsvIsOneRowOfAllScalarsOfTheDocument) {
     for (const std::string& part : SplitAt(header[i], '.')) at = &at->at(part);
     EXPECT_EQ(at->is_string() ? at->get<std::string>() : at->dump(), row[i]) << header[i];
   }
-  for (const char* key : {"scenario", "plan.tensor", "memory.peak_bytes", "time.step_seconds", "throughput.mfu"}) {
+  for (const char* key :
+       {"scenario", "plan.tensor", "memory.peak_bytes", "time.step_seconds", "throughput.mfu"}) {
     EXPECT_NE(std::find(header.begin(), header.end(), key), header.end()) << key;
   }
 }
@@ -375,12 +518,15 @@ TEST_F(Contract, TextHasTheVerdictFirstAndNoColourByItself) {
   std::string plain;
   for (std::size_t at = 0; at < out.str().size(); ++at) {
     if (out.str()[at] == '\x1b') at = out.str().find('m', at) + 1;
-    if (at < out.str().size() && out.str()[at] != '\x1b') plain += out.str()[at];
-    else --at;
+    if (at < out.str().size() && out.str()[at] != '\x1b')
+      plain += out.str()[at];
+    else
+      --at;
   }
   EXPECT_EQ(plain, run.out) << "colour adds nothing but colour";
   std::ostringstream json, json_err;
-  EXPECT_EQ(RunShardlab({"plan", "textbook-full.toml", "--format", "json"}, json, json_err, terminal), 0);
+  EXPECT_EQ(
+      RunShardlab({"plan", "textbook-full.toml", "--format", "json"}, json, json_err, terminal), 0);
   EXPECT_EQ(json.str().find('\x1b'), std::string::npos);
   for (const int width : {40, 60, 80, 200}) {
     std::ostringstream narrow, ignored;
@@ -395,13 +541,15 @@ TEST_F(Contract, TextHasTheVerdictFirstAndNoColourByItself) {
   }
 }
 
-// The program itself: NO_COLOR and pipes are its own affair. Skipped where only the tests are built.
+// The program itself: NO_COLOR and pipes are its own affair. Skipped where only the tests are
+// built.
 TEST_F(Contract, TheProgramWritesNoColourIntoAPipe) {
   const std::string program = SHARDLAB_BINARY_DIR "/shardlab";
   if (!std::filesystem::exists(program)) GTEST_SKIP() << "build the target shardlab_app too";
   RunProgram({"--version"});  // sets the plugins' path
   for (const char* prefix : {"", "NO_COLOR=1 "}) {
-    const std::string command = absl::StrCat(prefix, program, " plan bad.toml > out.txt 2> err.txt");
+    const std::string command =
+        absl::StrCat(prefix, program, " plan bad.toml > out.txt 2> err.txt");
     EXPECT_EQ(std::system(command.c_str()) >> 8, 2);
     EXPECT_EQ(ReadFile("err.txt"), RunProgram({"plan", "bad.toml"}).err);
     EXPECT_EQ(ReadFile("out.txt"), "");
@@ -409,7 +557,8 @@ TEST_F(Contract, TheProgramWritesNoColourIntoAPipe) {
   // In a terminal of its own: colour without NO_COLOR, none with it.
   if (std::system("script --version > /dev/null 2>&1") != 0) return;
   const auto in_terminal = [&](const std::string& environment) {
-    const std::string command = absl::StrCat(environment, " script -qec '", program, " plan good.toml' /dev/null > tty.txt < /dev/null");
+    const std::string command = absl::StrCat(environment, " script -qec '", program,
+                                             " plan good.toml' /dev/null > tty.txt < /dev/null");
     EXPECT_EQ(std::system(command.c_str()), 0);
     return ReadFile("tty.txt");
   };
@@ -417,34 +566,47 @@ TEST_F(Contract, TheProgramWritesNoColourIntoAPipe) {
   EXPECT_EQ(in_terminal("env NO_COLOR=1").find('\x1b'), std::string::npos);
 }
 
-// --- --set ----------------------------------------------------------------------------------------------
+// --- --set
+// ----------------------------------------------------------------------------------------------
 
 TEST_F(Contract, SetTakesTheFilesOwnKeysAndToml) {
-  EXPECT_EQ(Plan("good.toml", {"--set", "training.micro_batch_size=2"})["plan"]["micro_batch_size"], 2);
-  EXPECT_EQ(Plan("good.toml", {"--set", " training . micro_batch_size = 2 "})["plan"]["micro_batch_size"], 2);
+  EXPECT_EQ(Plan("good.toml", {"--set", "training.micro_batch_size=2"})["plan"]["micro_batch_size"],
+            2);
+  EXPECT_EQ(
+      Plan("good.toml", {"--set", " training . micro_batch_size = 2 "})["plan"]["micro_batch_size"],
+      2);
   // The last of two wins.
-  EXPECT_EQ(Plan("good.toml", {"--set", "strategy.tensor.degree=2", "--set", "strategy.tensor.degree=4"})["plan"]["tensor"], 4);
+  EXPECT_EQ(Plan("good.toml", {"--set", "strategy.tensor.degree=2", "--set",
+                               "strategy.tensor.degree=4"})["plan"]["tensor"],
+            4);
   EXPECT_EQ(Plan("good.toml", {"--set=strategy.tensor.degree=8"})["plan"]["tensor"], 8);
   // A table that the file lacks; a whole table; a list.
   EXPECT_EQ(Plan("good.toml", {"--set", "strategy.zero={stage = 3}"})["plan"]["zero_stage"], 3);
-  EXPECT_EQ(Plan("good.toml", {"--set", "schedule.degree=2", "--set", "schedule.layers=[10, 22]"})["plan"]["layers"], Json::parse("[10,22]"));
+  EXPECT_EQ(Plan("good.toml", {"--set", "schedule.degree=2", "--set",
+                               "schedule.layers=[10, 22]"})["plan"]["layers"],
+            Json::parse("[10,22]"));
   // What is no TOML is a string, and so is what is quoted.
   EXPECT_EQ(Plan("good.toml", {"--set", "name=my plan"})["scenario"], "my plan");
   EXPECT_EQ(Plan("good.toml", {"--set", "name=\"my plan\""})["scenario"], "my plan");
   EXPECT_EQ(Plan("good.toml", {"--set", "name=a=b"})["scenario"], "a=b");
   EXPECT_EQ(Plan("good.toml", {"--set", "accounting=textbook"})["accounting"], "textbook");
-  EXPECT_EQ(Plan("good.toml", {"--set", "hardware.memory=40 GB"})["memory"]["capacity_bytes"], 40'000'000'000);
-  EXPECT_EQ(Plan("good.toml", {"--set", "hardware.memory=\"40 GiB\""})["memory"]["capacity_bytes"], 42'949'672'960);
-  EXPECT_EQ(Plan("good.toml", {"--set", "strategy.tensor.degree=8", "--set", "strategy.tensor.sequence_parallel=true"})["plan"]
-                ["sequence_parallel"],
-            true);
+  EXPECT_EQ(Plan("good.toml", {"--set", "hardware.memory=40 GB"})["memory"]["capacity_bytes"],
+            40'000'000'000);
+  EXPECT_EQ(Plan("good.toml", {"--set", "hardware.memory=\"40 GiB\""})["memory"]["capacity_bytes"],
+            42'949'672'960);
+  EXPECT_EQ(
+      Plan("good.toml", {"--set", "strategy.tensor.degree=8", "--set",
+                         "strategy.tensor.sequence_parallel=true"})["plan"]["sequence_parallel"],
+      true);
   // What is set is what the file would have said.
   WriteFile("written.toml", std::string(kModelAndMachine) + "[strategy.tensor]\ndegree = 4\n");
-  Json set = Plan("good.toml", {"--set", "strategy.tensor.degree=4", "--set", "name=written"}), written = Plan("written.toml");
+  Json set = Plan("good.toml", {"--set", "strategy.tensor.degree=4", "--set", "name=written"}),
+       written = Plan("written.toml");
   EXPECT_TRUE(set == written) << Json::diff(set, written).dump(1).substr(0, 2000);
 }
 
-// --- explain --------------------------------------------------------------------------------------------
+// --- explain
+// --------------------------------------------------------------------------------------------
 
 TEST_F(Contract, ExplainShowsEveryAccountAndItsRowsAddUp) {
   const Json plan = Plan("operator-full.toml");
@@ -453,7 +615,8 @@ TEST_F(Contract, ExplainShowsEveryAccountAndItsRowsAddUp) {
     const ProgramRun text = RunProgram({"explain", "operator-full.toml", account});
     EXPECT_EQ(text.status, 0) << text.err;
     EXPECT_FALSE(text.out.empty());
-    const ProgramRun run = RunProgram({"explain", "operator-full.toml", account, "--format", "json"});
+    const ProgramRun run =
+        RunProgram({"explain", "operator-full.toml", account, "--format", "json"});
     EXPECT_EQ(run.status, 0) << run.err;
     const Json document = Json::parse(run.out);
     EXPECT_EQ(document["schema"], "shardlab.explanation/1");
@@ -461,11 +624,13 @@ TEST_F(Contract, ExplainShowsEveryAccountAndItsRowsAddUp) {
       double sum = 0;
       for (const Json& entry : rank["entries"]) {
         EXPECT_EQ(entry["account"], account);
-        for (const char* key : {"author", "row", "formula", "source"}) EXPECT_TRUE(entry[key].is_string()) << key;
+        for (const char* key : {"author", "row", "formula", "source"})
+          EXPECT_TRUE(entry[key].is_string()) << key;
         sum += entry["bytes"].get<double>();
       }
       if (account == "time" || account == "communication") continue;
-      const double bytes = plan["memory"]["ranks"][rank["pipeline_rank"].get<std::size_t>()][account + "_bytes"];
+      const double bytes =
+          plan["memory"]["ranks"][rank["pipeline_rank"].get<std::size_t>()][account + "_bytes"];
       EXPECT_NEAR(sum, bytes, 0.5 + 1e-9 * bytes);
     }
     EXPECT_EQ(document.contains("time"), account == "time");
@@ -476,30 +641,35 @@ TEST_F(Contract, ExplainShowsEveryAccountAndItsRowsAddUp) {
             RunProgram({"explain", "operator-full.toml", "optimizer"}).out);
   const ProgramRun all = RunProgram({"explain", "operator-full.toml"});
   EXPECT_EQ(all.status, 0);
-  for (const char* word : {"parameters", "gradients", "optimizer", "activations"}) EXPECT_THAT(all.out, HasSubstr(word));
+  for (const char* word : {"parameters", "gradients", "optimizer", "activations"})
+    EXPECT_THAT(all.out, HasSubstr(word));
 }
 
-// --- the lists ------------------------------------------------------------------------------------------
+// --- the lists
+// ------------------------------------------------------------------------------------------
 
 TEST_F(Contract, PluginsListAndShow) {
-  for (const std::vector<std::string>& args :
-       std::vector<std::vector<std::string>>{{"plugins", "list", "--format", "json"}, {"plugins", "--format", "json"}}) {
+  for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
+           {"plugins", "list", "--format", "json"}, {"plugins", "--format", "json"}}) {
     const ProgramRun run = RunProgram(args);
     EXPECT_EQ(run.status, 0) << run.err;
     const Json document = Json::parse(run.out);
     ASSERT_TRUE(document["plugins"].is_array());
     std::set<std::string> kinds;
     for (const Json& plugin : document["plugins"]) {
-      for (const char* key : {"name", "kind", "file", "description"}) EXPECT_TRUE(plugin[key].is_string()) << key;
+      for (const char* key : {"name", "kind", "file", "description"})
+        EXPECT_TRUE(plugin[key].is_string()) << key;
       EXPECT_TRUE(plugin["version"].is_number_integer());
       ASSERT_TRUE(plugin["parameters"].is_array());
       kinds.insert(plugin["kind"]);
       for (const Json& parameter : plugin["parameters"]) {
-        for (const char* key : {"name", "type", "unit", "description"}) EXPECT_TRUE(parameter[key].is_string()) << key;
+        for (const char* key : {"name", "type", "unit", "description"})
+          EXPECT_TRUE(parameter[key].is_string()) << key;
         EXPECT_TRUE(parameter.contains("default"));
       }
     }
-    EXPECT_EQ(kinds, std::set<std::string>({"hardware", "model", "network", "optimizer", "schedule", "strategy"}));
+    EXPECT_EQ(kinds, std::set<std::string>(
+                         {"hardware", "model", "network", "optimizer", "schedule", "strategy"}));
   }
   for (const std::string& name : BuiltPlugins().Names("strategy")) {
     const ProgramRun run = RunProgram({"plugins", "show", name, "--format", "json"});
@@ -538,12 +708,14 @@ TEST_F(Contract, ModelsAndHardwareHaveSources) {
   const Json models = Json::parse(RunProgram({"models", "--format", "json"}).out)["models"];
   for (const Json& plugin : models) {
     for (const Json& preset : plugin["presets"]) {
-      Plan("good.toml", {"--set", absl::StrCat("model={ plugin = ", plugin["plugin"].dump(), ", preset = ", preset["name"].dump(), " }")});
+      Plan("good.toml", {"--set", absl::StrCat("model={ plugin = ", plugin["plugin"].dump(),
+                                               ", preset = ", preset["name"].dump(), " }")});
     }
   }
 }
 
-// --- help -----------------------------------------------------------------------------------------------
+// --- help
+// -----------------------------------------------------------------------------------------------
 
 TEST_F(Contract, HelpAndVersionAtEveryLevel) {
   const ProgramRun version = RunProgram({"--version"});
@@ -555,7 +727,8 @@ TEST_F(Contract, HelpAndVersionAtEveryLevel) {
     EXPECT_EQ(run.status, 0);
     EXPECT_EQ(run.err, "");
     EXPECT_THAT(run.out, StartsWith("usage: shardlab "));
-    for (const char* command : {"plan", "explain", "plugins", "models", "hardware"}) EXPECT_THAT(run.out, HasSubstr(command));
+    for (const char* command : {"plan", "explain", "plugins", "models", "hardware"})
+      EXPECT_THAT(run.out, HasSubstr(command));
   }
   for (const char* command : {"plan", "explain", "plugins", "models", "hardware"}) {
     for (const char* help : {"--help", "-h"}) {
@@ -570,12 +743,14 @@ TEST_F(Contract, HelpAndVersionAtEveryLevel) {
     // Asked for after good arguments too.
     EXPECT_EQ(RunProgram({command, "--help", "more"}).status, 0);
     const ProgramRun version_there = RunProgram({command, "--version"});
-    EXPECT_EQ(version_there.status, 0) << command << " --version: --help, --version and --format are on every level";
+    EXPECT_EQ(version_there.status, 0)
+        << command << " --version: --help, --version and --format are on every level";
     EXPECT_EQ(version_there.out, version.out) << command;
   }
 }
 
-// --- sameness -------------------------------------------------------------------------------------------
+// --- sameness
+// -------------------------------------------------------------------------------------------
 
 TEST_F(Contract, TwoRunsGiveTheSameBytes) {
   for (const auto& [name, text] : Scenarios()) {

@@ -38,12 +38,12 @@ const std::set<std::string> kFieldWords = {"context",  "data",     "expert",
 
 // Plugins that share their name with an ordinary word. The word is free; the framework still names
 // the plugin where the word is a whole string literal ("zero").
-const std::set<std::string> kOrdinaryWords = {"checkpointing", "flat", "generic",
+const std::set<std::string> kOrdinaryWords = {"checkpointing", "operator", "flat", "generic",
                                               "offload",       "rail", "zero"};
 
-// Translators from and to other frameworks' files: their trade is to write our scenarios, which
+// Translators from and to other frameworks' files, and the texts of new plugins: their trade is to write our scenarios, which
 // name plugins. Files or folders of framework/io whose name begins so.
-const std::vector<std::string> kTranslators = {"import", "export"};
+const std::vector<std::string> kTranslators = {"import", "export", "templates"};
 
 std::string ReadFile(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);

@@ -12,18 +12,22 @@
 namespace shardlab {
 namespace {
 
-constexpr Dtype kComputeDtypes[] = {Dtype::kBf16, Dtype::kFp16, Dtype::kFp8, Dtype::kTf32, Dtype::kFp32, Dtype::kFp64};
-constexpr OpKind kKinds[] = {OpKind::kProduct,   OpKind::kLookup, OpKind::kAttention, OpKind::kNorm, OpKind::kAdd,
-                             OpKind::kGatedSilu, OpKind::kMaxReduce, OpKind::kSumExp,  OpKind::kLogLoss, OpKind::kTopK,
-                             OpKind::kDispatch,  OpKind::kWork};
-constexpr Phase kPhases[] = {Phase::kForward, Phase::kReplay, Phase::kInputGradient, Phase::kWeightGradient, Phase::kUpdate};
+constexpr Dtype kComputeDtypes[] = {Dtype::kBf16, Dtype::kFp16, Dtype::kFp8,
+                                    Dtype::kTf32, Dtype::kFp32, Dtype::kFp64};
+constexpr OpKind kKinds[] = {OpKind::kProduct,   OpKind::kLookup,   OpKind::kAttention,
+                             OpKind::kNorm,      OpKind::kAdd,      OpKind::kGatedSilu,
+                             OpKind::kMaxReduce, OpKind::kSumExp,   OpKind::kLogLoss,
+                             OpKind::kTopK,      OpKind::kDispatch, OpKind::kWork};
+constexpr Phase kPhases[] = {Phase::kForward, Phase::kReplay, Phase::kInputGradient,
+                             Phase::kWeightGradient, Phase::kUpdate};
 
 template <class F>
 void EachMachine(F check) {
   for (const std::string& name : BuiltPlugins().Names(Hardware::kKind)) {
     for (const std::string& accounting : CatalogNames(BuiltPlugins(), "accounting")) {
       Diagnostics ignored;
-      const std::optional<Accounting> read = ReadAccounting(BuiltPlugins(), accounting, {}, ignored);
+      const std::optional<Accounting> read =
+          ReadAccounting(BuiltPlugins(), accounting, {}, ignored);
       ASSERT_TRUE(read.has_value());
       for (const Dtype dtype : kComputeDtypes) {
         SCOPED_TRACE(absl::StrCat(name, ", ", accounting, ", computes in ", Name(dtype)));
@@ -82,20 +86,23 @@ TEST(HardwareLaws, TheMachineIsWhole) {
     }
     EXPECT_GE(m.tiers.back().devices, m.devices) << "the last tier holds all";
     EXPECT_FALSE(hardware.Constants().empty());
-    for (const Constant& constant : hardware.Constants()) EXPECT_FALSE(constant.source.empty()) << constant.name;
+    for (const Constant& constant : hardware.Constants())
+      EXPECT_FALSE(constant.source.empty()) << constant.name;
   });
 }
 
 TEST(HardwareLaws, MoreWorkIsNeverFasterAndNothingBeatsThePeak) {
   EachMachine([](const Hardware& hardware) {
     Random random(5);
-    const double peak = hardware.machine().peak.value(), bandwidth = hardware.machine().memory_bandwidth.value();
+    const double peak = hardware.machine().peak.value(),
+                 bandwidth = hardware.machine().memory_bandwidth.value();
     for (const OpKind kind : kKinds) {
       for (int i = 0; i < 300; ++i) {
         const OpShape shape = RandomShape(random, kind);
         const double seconds = hardware.OpTime(shape).value();
-        const std::string text = absl::StrCat(Name(kind), " of ", shape.m, " x ", shape.n, " x ", shape.k, ", ", shape.flops,
-                                              " FLOP, ", shape.bytes, " B, ", Name(shape.phase));
+        const std::string text =
+            absl::StrCat(Name(kind), " of ", shape.m, " x ", shape.n, " x ", shape.k, ", ",
+                         shape.flops, " FLOP, ", shape.bytes, " B, ", Name(shape.phase));
         ASSERT_TRUE(std::isfinite(seconds)) << text;
         ASSERT_GE(seconds, 0) << text;
         ASSERT_GE(seconds * peak * (1 + 1e-12), shape.flops) << text;
@@ -121,7 +128,8 @@ TEST(HardwareLaws, NothingTakesNoTimeOrAtMostALaunch) {
     }
     OpShape lump;
     lump.kind = OpKind::kLump;
-    EXPECT_EQ(hardware.OpTime(lump).value(), 0) << "the classroom's lumps cost nothing of their own";
+    EXPECT_EQ(hardware.OpTime(lump).value(), 0)
+        << "the classroom's lumps cost nothing of their own";
   });
 }
 

@@ -25,30 +25,36 @@ struct Making {
   Precision precision = {};
 };
 
-inline std::unique_ptr<Plugin> MadeOf(const std::string& kind, const std::string& name, const Making& making) {
+inline std::unique_ptr<Plugin> MadeOf(const std::string& kind, const std::string& name,
+                                      const Making& making) {
   auto made = BuiltPlugins().Make(kind, name);
   if (!made.ok()) {
     ADD_FAILURE() << made.status();
     return nullptr;
   }
   Diagnostics diagnostics;
-  const Value table = making.parameters.empty() ? Value() : ParseToml(making.parameters, "made", diagnostics);
+  const Value table =
+      making.parameters.empty() ? Value() : ParseToml(making.parameters, "made", diagnostics);
   ParameterReader reader(making.parameters.empty() ? nullptr : &table, {}, {}, &diagnostics);
   (*made)->Visit(reader);
   reader.Finish();
-  const std::string directory = std::filesystem::path(BuiltPlugins().Find(kind, name)->file).parent_path().string();
+  const std::string directory =
+      std::filesystem::path(BuiltPlugins().Find(kind, name)->file).parent_path().string();
   InitContext context;
   context.rules = &making.rules;
   context.precision = &making.precision;
   context.directory = directory;
   context.diagnostics = &diagnostics;
-  context.read_toml = [&](const std::string& file) { return ReadTomlFile(directory + "/" + file, diagnostics); };
+  context.read_toml = [&](const std::string& file) {
+    return ReadTomlFile(directory + "/" + file, diagnostics);
+  };
   context.place_of = [&](const std::string& parameter) { return reader.PlaceOf(parameter); };
   context.is_given = [&](const std::string& parameter) { return reader.IsGiven(parameter); };
   context.list_files = [&](const std::string& subdirectory) {
     std::vector<std::string> files;
     std::error_code none;
-    for (const auto& file : std::filesystem::directory_iterator(directory + "/" + subdirectory, none)) {
+    for (const auto& file :
+         std::filesystem::directory_iterator(directory + "/" + subdirectory, none)) {
       files.push_back(file.path().filename().string());
     }
     std::sort(files.begin(), files.end());
@@ -63,7 +69,8 @@ inline std::unique_ptr<Plugin> MadeOf(const std::string& kind, const std::string
 
 template <class Interface>
 std::unique_ptr<Interface> Made(const std::string& name, const Making& making = {}) {
-  return std::unique_ptr<Interface>(static_cast<Interface*>(MadeOf(Interface::kKind, name, making).release()));
+  return std::unique_ptr<Interface>(
+      static_cast<Interface*>(MadeOf(Interface::kKind, name, making).release()));
 }
 
 inline std::vector<ParameterDoc> DocsOf(const std::string& kind, const std::string& name) {

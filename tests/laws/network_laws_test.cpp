@@ -1,5 +1,5 @@
-// Every network, over every machine that is installed and over machines that nobody builds: the contract of
-// api/network.h.
+// Every network, over every machine that is installed and over machines that nobody builds: the
+// contract of api/network.h.
 
 #include <gtest/gtest.h>
 
@@ -14,8 +14,9 @@
 namespace shardlab {
 namespace {
 
-constexpr Collective kCollectives[] = {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
-                                       Collective::kAllToAll, Collective::kSendRecv};
+constexpr Collective kCollectives[] = {Collective::kAllReduce, Collective::kAllGather,
+                                       Collective::kReduceScatter, Collective::kAllToAll,
+                                       Collective::kSendRecv};
 
 Tier MakeTier(const char* name, int devices, double bandwidth, double latency, int ports) {
   return Tier{name, devices, BytesPerSecond(bandwidth), Seconds(latency), ports};
@@ -54,7 +55,8 @@ std::vector<Span> Spans(const Machine& machine) {
       span.outermost = static_cast<int>(tiers) - 1;
       for (std::size_t t = tiers; t-- > 0;) {
         inside = machine.tiers[t].devices;
-        const int servers_inside = std::max(1, std::min(servers, inside / machine.tiers[0].devices));
+        const int servers_inside =
+            std::max(1, std::min(servers, inside / machine.tiers[0].devices));
         span.ranks[t] = t == 0 ? k : k * servers_inside;
         span.domains[t] = span.size / span.ranks[t];
         if (span.domains[t] == 1) span.outermost = static_cast<int>(t);
@@ -66,12 +68,13 @@ std::vector<Span> Spans(const Machine& machine) {
 }
 
 std::string Text(const Machine& machine, const Span& span, Collective c, double payload) {
-  return absl::StrCat(machine.name, ": ", Name(c), " of ", payload, " B over ", span.size, " ranks, ", span.ranks[0],
-                      " in a server, ", span.domains[0], " servers");
+  return absl::StrCat(machine.name, ": ", Name(c), " of ", payload, " B over ", span.size,
+                      " ranks, ", span.ranks[0], " in a server, ", span.domains[0], " servers");
 }
 
 struct Connected {
-  explicit Connected(const std::string& name, Machine m) : machine(std::move(m)), network(Made<Network>(name)) {
+  explicit Connected(const std::string& name, Machine m)
+      : machine(std::move(m)), network(Made<Network>(name)) {
     network->Connect(machine);
   }
   double Time(Collective c, double payload, const Span& span) const {
@@ -115,7 +118,8 @@ TEST(NetworkLaws, NeverUnderTheBoundAndNeverFasterForMore) {
         for (double payload = 1; payload < 1e12; payload *= 3.7) {
           const double seconds = on.Time(c, payload, span);
           ASSERT_TRUE(std::isfinite(seconds)) << Text(machine, span, c, payload);
-          ASSERT_GE(seconds * (1 + 1e-12), SentShare(c, span.size) * payload / fastest) << Text(machine, span, c, payload);
+          ASSERT_GE(seconds * (1 + 1e-12), SentShare(c, span.size) * payload / fastest)
+              << Text(machine, span, c, payload);
           ASSERT_GE(seconds, before) << Text(machine, span, c, payload);
           before = seconds;
         }
@@ -140,7 +144,8 @@ TEST(NetworkLaws, AFasterLinkIsNeverSlower) {
           for (const Collective c : kCollectives) {
             for (const double payload : {1.0, 1e4, 1e6, 1e8, 1e11}) {
               ASSERT_LE(on_better.Time(c, payload, span), on.Time(c, payload, span) * (1 + 1e-12))
-                  << Text(machine, span, c, payload) << ", tier " << tier.name << ", change " << change;
+                  << Text(machine, span, c, payload) << ", tier " << tier.name << ", change "
+                  << change;
             }
           }
         }
@@ -149,13 +154,15 @@ TEST(NetworkLaws, AFasterLinkIsNeverSlower) {
   });
 }
 
-// An all-reduce may be done as a reduce-scatter and an all-gather, so it never takes longer than the two.
+// An all-reduce may be done as a reduce-scatter and an all-gather, so it never takes longer than
+// the two.
 TEST(NetworkLaws, AnAllReduceIsNoSlowerThanItsTwoHalves) {
   Everywhere([](const std::string& name, const Machine& machine) {
     const Connected on(name, machine);
     for (const Span& span : Spans(machine)) {
       for (double payload = 1; payload < 1e12; payload *= 3.7) {
-        const double halves = on.Time(Collective::kReduceScatter, payload, span) + on.Time(Collective::kAllGather, payload, span);
+        const double halves = on.Time(Collective::kReduceScatter, payload, span) +
+                              on.Time(Collective::kAllGather, payload, span);
         ASSERT_LE(on.Time(Collective::kAllReduce, payload, span), halves * (1 + 1e-12))
             << Text(machine, span, Collective::kAllReduce, payload);
       }
@@ -167,7 +174,8 @@ TEST(NetworkLaws, AlgorithmsHaveNamesAndConstantsHaveSources) {
   Everywhere([](const std::string& name, const Machine& machine) {
     const Connected on(name, machine);
     for (const Span& span : Spans(machine)) {
-      for (const Collective c : kCollectives) EXPECT_FALSE(on.network->Algorithm({c, Bytes(1e6)}, span).empty());
+      for (const Collective c : kCollectives)
+        EXPECT_FALSE(on.network->Algorithm({c, Bytes(1e6)}, span).empty());
     }
     EXPECT_FALSE(on.network->Constants().empty());
     for (const Constant& constant : on.network->Constants()) {

@@ -29,16 +29,19 @@ double Sum(const std::array<double, N>& values) {
   return sum;
 }
 
-double BusySeconds(const TimeParts& t) { return t.forward + t.backward + t.recompute + t.optimizer + t.bubble + Sum(t.exposed); }
+double BusySeconds(const TimeParts& t) {
+  return t.forward + t.backward + t.recompute + t.optimizer + t.bubble + Sum(t.exposed);
+}
 
 // All numbers of an evaluation, bit by bit.
 std::vector<std::uint64_t> Bits(const Evaluation& e) {
-  std::vector<double> numbers = {e.step, e.pipeline, e.peak, e.capacity, e.time.forward, e.time.backward,
+  std::vector<double> numbers = {e.step,           e.pipeline,       e.peak,
+                                 e.capacity,       e.time.forward,   e.time.backward,
                                  e.time.recompute, e.time.optimizer, e.time.bubble};
   numbers.insert(numbers.end(), e.time.exposed.begin(), e.time.exposed.end());
   numbers.insert(numbers.end(), e.time.hidden.begin(), e.time.hidden.end());
-  std::vector<std::uint64_t> bits = {e.fits, static_cast<std::uint64_t>(e.worst_rank), static_cast<std::uint64_t>(e.time_rank),
-                                     e.approximate};
+  std::vector<std::uint64_t> bits = {e.fits, static_cast<std::uint64_t>(e.worst_rank),
+                                     static_cast<std::uint64_t>(e.time_rank), e.approximate};
   for (const double n : numbers) bits.push_back(std::bit_cast<std::uint64_t>(n));
   return bits;
 }
@@ -49,7 +52,8 @@ Evaluation EvaluateAfresh(const Composition& c, const Plan& plan, const Compiled
   return Evaluate(c, plan, order, workspace);
 }
 
-// Of a document what must not change when a strategy that does nothing is named, or tables change places.
+// Of a document what must not change when a strategy that does nothing is named, or tables change
+// places.
 Json Essence(const LawPlan& plan, const std::set<std::string>& ignored_facts) {
   Json document = plan.document;
   document.erase("resolved");
@@ -66,11 +70,13 @@ std::set<std::string> FactsOf(const LawPlan& plan) {
 
 std::multiset<std::string> Told(const LawPlan& plan) {
   std::multiset<std::string> told;
-  for (const Diagnostic& d : plan.diagnostics.all()) told.insert(absl::StrCat(Name(d.severity), d.code, d.message, d.hint));
+  for (const Diagnostic& d : plan.diagnostics.all())
+    told.insert(absl::StrCat(Name(d.severity), d.code, d.message, d.hint));
   return told;
 }
 
-// Equal but for the last bits of seconds: an axis of one rank may change which equal terms are added first.
+// Equal but for the last bits of seconds: an axis of one rank may change which equal terms are
+// added first.
 bool Alike(const Json& a, const Json& b) {
   if (a.is_number_float() && b.is_number_float()) {
     return std::abs(a.get<double>() - b.get<double>()) <= 1e-12 * std::abs(a.get<double>()) + 1e-18;
@@ -89,8 +95,8 @@ std::string Difference(const Json& a, const Json& b) {
   for (std::size_t i = 0; i < patch.size() && i < 5; ++i) {
     const std::string path = patch[i]["path"];
     const Json::json_pointer pointer(path);
-    absl::StrAppend(&text, path, ": ", a.contains(pointer) ? a[pointer].dump() : "nothing", " against ",
-                    b.contains(pointer) ? b[pointer].dump() : "nothing", "\n");
+    absl::StrAppend(&text, path, ": ", a.contains(pointer) ? a[pointer].dump() : "nothing",
+                    " against ", b.contains(pointer) ? b[pointer].dump() : "nothing", "\n");
   }
   return text;
 }
@@ -119,11 +125,13 @@ TEST(PlanLaws, TheDrawnPlansAreOfEveryKind) {
       }
     }
   }
-  for (const std::string& name : CatalogNames(BuiltPlugins(), "accounting")) EXPECT_GT(seen["accounting " + name], 50) << name;
+  for (const std::string& name : CatalogNames(BuiltPlugins(), "accounting"))
+    EXPECT_GT(seen["accounting " + name], 50) << name;
   EXPECT_GT(seen["pipeline"], 50);
   for (const std::string& name : BuiltPlugins().Names("strategy")) {
     bool has_neutral = false;
-    for (const ParameterDoc& doc : DocsOf("strategy", name)) has_neutral |= !NeutralValue(doc.name).empty();
+    for (const ParameterDoc& doc : DocsOf("strategy", name))
+      has_neutral |= !NeutralValue(doc.name).empty();
     if (has_neutral) {
       EXPECT_GE(seen["strategy." + name], 10) << name << " hardly ever does anything";
     }
@@ -134,7 +142,8 @@ TEST(PlanLaws, ARefusalIsAMistakeOfTheUserAndNotOfAPlugin) {
   std::set<std::string> said;
   for (const Diagnostic& d : Refusals()) {
     if (!said.insert(d.code + d.message).second) continue;
-    for (const char* code : {"plugin.threw", "strategy.threw", "model.rows", "model.failed", "schedule.order"}) {
+    for (const char* code :
+         {"plugin.threw", "strategy.threw", "model.rows", "model.failed", "schedule.order"}) {
       EXPECT_NE(d.code, code) << d.message;
     }
     EXPECT_FALSE(d.message.empty());
@@ -156,14 +165,16 @@ TEST(PlanLaws, AStrategyThatDoesNothingChangesNothing) {
         const std::optional<LawPlan> other = PlanOf(with, &refusal);
         if (!other) {
           // A degree of 1 on the axis that takes what is left is a statement, and may be wrong.
-          EXPECT_EQ(refusal.all()[0].code, "plan.world") << header << ": " << refusal.all()[0].message;
+          EXPECT_EQ(refusal.all()[0].code, "plan.world")
+              << header << ": " << refusal.all()[0].message;
           continue;
         }
         std::set<std::string> facts = FactsOf(plan);
         facts.merge(FactsOf(*other));
         const Json before = Essence(plan, facts), after = Essence(*other, facts);
-        EXPECT_TRUE(Alike(before, after)) << header << " with " << doc.name << " = " << neutral << "\n"
-                                               << Difference(before, after);
+        EXPECT_TRUE(Alike(before, after))
+            << header << " with " << doc.name << " = " << neutral << "\n"
+            << Difference(before, after);
         ++checked[header];
       }
     }
@@ -172,7 +183,8 @@ TEST(PlanLaws, AStrategyThatDoesNothingChangesNothing) {
   for (const auto& [header, times] : checked) EXPECT_GE(times, 10) << header;
 }
 
-// One pipeline rank is gradient accumulation: which schedule is named does not matter, nor whether one is.
+// One pipeline rank is gradient accumulation: which schedule is named does not matter, nor whether
+// one is.
 TEST(PlanLaws, WithOnePipelineRankTheScheduleIsNotAsked) {
   int checked = 0;
   ForEachPlan([&](const LawPlan& plan) {
@@ -206,8 +218,10 @@ TEST(PlanLaws, TheOrderOfTheFileChangesNothing) {
       const std::optional<LawPlan> other = PlanOf(shuffled);
       ASSERT_TRUE(other.has_value()) << shuffled.Text();
       const Json before = Essence(plan, {}), after = Essence(*other, {});
-      EXPECT_TRUE(before.dump() == after.dump()) << shuffled.Text() << "\n" << Difference(before, after);
-      EXPECT_EQ(nlohmann::json(plan.document["resolved"]), nlohmann::json(other->document["resolved"]));
+      EXPECT_TRUE(before.dump() == after.dump()) << shuffled.Text() << "\n"
+                                                 << Difference(before, after);
+      EXPECT_EQ(nlohmann::json(plan.document["resolved"]),
+                nlohmann::json(other->document["resolved"]));
       EXPECT_EQ(Told(plan), Told(*other));
     }
   });
@@ -217,7 +231,9 @@ TEST(PlanLaws, ThePartsOfTheTimeAreTheStep) {
   ForEachPlan([](const LawPlan& plan) {
     const Evaluation& e = plan.planned.explanation.evaluation;
     EXPECT_NEAR(BusySeconds(e.time), e.step, 2e-12 * e.step);
-    for (const double part : {e.time.forward, e.time.backward, e.time.recompute, e.time.optimizer, e.time.bubble}) EXPECT_GE(part, 0);
+    for (const double part :
+         {e.time.forward, e.time.backward, e.time.recompute, e.time.optimizer, e.time.bubble})
+      EXPECT_GE(part, 0);
     for (std::size_t r = 0; r < kAxisRoles; ++r) {
       EXPECT_GE(e.time.exposed[r], 0) << Name(static_cast<AxisRole>(r));
       EXPECT_GE(e.time.hidden[r], -1e-12 * e.step) << Name(static_cast<AxisRole>(r));
@@ -246,20 +262,25 @@ TEST(PlanLaws, TotalsAreTheSumsOfTheirAccounts) {
     std::int64_t most = 0;
     for (const Json& rank : memory["ranks"]) {
       std::int64_t sum = 0;
-      for (const char* account : {"parameters", "gradients", "optimizer", "activations", "gathered", "transient"}) {
+      for (const char* account :
+           {"parameters", "gradients", "optimizer", "activations", "gathered", "transient"}) {
         const std::int64_t bytes = rank[absl::StrCat(account, "_bytes")];
         EXPECT_GE(bytes, 0) << account;
         sum += bytes;
       }
       EXPECT_EQ(rank["allocated_bytes"], sum);
-      sum += rank["fragmentation_bytes"].get<std::int64_t>() + rank["outside_allocator_bytes"].get<std::int64_t>();
+      sum += rank["fragmentation_bytes"].get<std::int64_t>() +
+             rank["outside_allocator_bytes"].get<std::int64_t>();
       EXPECT_EQ(rank["total_bytes"], sum);
       most = std::max(most, sum);
     }
-    EXPECT_LE(std::abs(memory["peak_bytes"].get<std::int64_t>() - most), 8) << "the worst rank is the worst but for rounding";
-    EXPECT_EQ(memory["peak_bytes"], memory["ranks"][memory["worst_rank"].get<std::size_t>()]["total_bytes"]);
-    EXPECT_EQ(memory["headroom_bytes"].get<std::int64_t>(),
-              memory["capacity_bytes"].get<std::int64_t>() - memory["peak_bytes"].get<std::int64_t>());
+    EXPECT_LE(std::abs(memory["peak_bytes"].get<std::int64_t>() - most), 8)
+        << "the worst rank is the worst but for rounding";
+    EXPECT_EQ(memory["peak_bytes"],
+              memory["ranks"][memory["worst_rank"].get<std::size_t>()]["total_bytes"]);
+    EXPECT_EQ(
+        memory["headroom_bytes"].get<std::int64_t>(),
+        memory["capacity_bytes"].get<std::int64_t>() - memory["peak_bytes"].get<std::int64_t>());
     const Evaluation& e = plan.planned.explanation.evaluation;
     for (const RankExplanation& rank : plan.planned.explanation.ranks) {
       EXPECT_NEAR(Sum(rank.memory.bytes), rank.memory.total, 1e-12 * rank.memory.total);
@@ -278,7 +299,8 @@ TEST(PlanLaws, TheDegreesAreTheMachineAndTheBatch) {
     const std::int64_t world = p["tensor"].get<std::int64_t>() * p["context"].get<std::int64_t>() *
                                p["pipeline"].get<std::int64_t>() * p["data"].get<std::int64_t>();
     EXPECT_EQ(world, plan.document["hardware"]["devices"]);
-    EXPECT_EQ(p["micro_batch_size"].get<std::int64_t>() * p["micro_batches"].get<std::int64_t>() * p["data"].get<std::int64_t>(),
+    EXPECT_EQ(p["micro_batch_size"].get<std::int64_t>() * p["micro_batches"].get<std::int64_t>() *
+                  p["data"].get<std::int64_t>(),
               p["global_batch_size"]);
   });
 }
@@ -296,7 +318,8 @@ TEST(PlanLaws, EveryAccountIsTheSumOfItsEntries) {
       }
       for (std::size_t a = 0; a < kAccounts; ++a) {
         const double bytes = rank.memory.bytes[a];
-        EXPECT_NEAR(sums[a], bytes, 1e-9 * std::max(1.0, bytes)) << Name(static_cast<Account>(a)) << " of stages " << rank.stages[0];
+        EXPECT_NEAR(sums[a], bytes, 1e-9 * std::max(1.0, bytes))
+            << Name(static_cast<Account>(a)) << " of stages " << rank.stages[0];
       }
     }
   });
@@ -343,9 +366,12 @@ TEST(PlanLaws, ExposedTrafficIsTheSumOfItsEntries) {
     for (std::size_t r = 0; r < kAxisRoles; ++r) {
       const auto role = static_cast<AxisRole>(r);
       const bool pipeline = role == AxisRole::kPipeline;
-      EXPECT_NEAR(exposed[r], e.time.exposed[r] + (pipeline ? x.exposed_pipeline : 0), 1e-9 * e.step) << Name(role);
+      EXPECT_NEAR(exposed[r], e.time.exposed[r] + (pipeline ? x.exposed_pipeline : 0),
+                  1e-9 * e.step)
+          << Name(role);
       // The classroom takes the gathers of the stage that has most of them for those of every rank.
-      if (!pipeline && !(plan.composition().rules.prefetch_hides_in_slot && plan.plan().pipeline > 1)) {
+      if (!pipeline &&
+          !(plan.composition().rules.prefetch_hides_in_slot && plan.plan().pipeline > 1)) {
         EXPECT_NEAR(total[r], e.time.exposed[r] + e.time.hidden[r], 1e-9 * e.step) << Name(role);
       }
     }
@@ -371,7 +397,8 @@ TEST(PlanLaws, EvaluateAllocatesNothingAndRepeatsItself) {
     EXPECT_EQ(allocations, 0);
     EXPECT_EQ(Bits(first), Bits(second)) << "a workspace remembers nothing";
     EXPECT_EQ(Bits(first), Bits(plan.planned.explanation.evaluation));
-    EXPECT_GE(between.step * (1 + 1e-12), first.step) << "twice the sequences in as many micro-batches";
+    EXPECT_GE(between.step * (1 + 1e-12), first.step)
+        << "twice the sequences in as many micro-batches";
   });
 }
 
@@ -387,11 +414,13 @@ TEST(PlanLaws, ASlowPlayerGivesThePipelinesSeconds) {
     const Evaluation e = Evaluate(c, p, plan.order(), workspace);
     const double hop = c.exposed_transfers ? HopSeconds(c, workspace) : 0;
     const ScheduleShape shape{p.pipeline, p.chunks, p.micro_batches};
-    const Played played = PlaySlowly(*c.schedule, shape, c.schedule->Order(shape), workspace.stage_cost, hop);
+    const Played played =
+        PlaySlowly(*c.schedule, shape, c.schedule->Order(shape), workspace.stage_cost, hop);
     ASSERT_TRUE(played.done);
     EXPECT_NEAR(e.pipeline, played.makespan, 1e-9 * played.makespan);
     for (int r = 0; r < p.pipeline; ++r) {
-      EXPECT_DOUBLE_EQ(workspace.memory[static_cast<std::size_t>(r)].in_flight * p.chunks, played.in_flight[static_cast<std::size_t>(r)]);
+      EXPECT_DOUBLE_EQ(workspace.memory[static_cast<std::size_t>(r)].in_flight * p.chunks,
+                       played.in_flight[static_cast<std::size_t>(r)]);
     }
     ++checked;
   });
@@ -411,7 +440,8 @@ TEST(AllocationCounter, CountsHereAndInPlugins) {
   EXPECT_GT(counter.count(), 5);
 }
 
-// --- better machines --------------------------------------------------------------------------------------
+// --- better machines
+// --------------------------------------------------------------------------------------
 
 // The plan's machine with other numbers on its label; ops take `factor` times their seconds.
 class Tuned final : public Hardware {
@@ -420,7 +450,9 @@ class Tuned final : public Hardware {
       : original_(std::move(original)), machine_(original_->machine()), factor_(factor) {}
   Machine& tune() { return machine_; }
   const Machine& machine() const override { return machine_; }
-  Seconds OpTime(const OpShape& shape) const noexcept override { return factor_ * original_->OpTime(shape); }
+  Seconds OpTime(const OpShape& shape) const noexcept override {
+    return factor_ * original_->OpTime(shape);
+  }
   std::vector<Constant> Constants() const override { return original_->Constants(); }
 
  private:
@@ -451,9 +483,11 @@ TEST(PlanLaws, MoreMemoryNeverMakesAFittingPlanUnfit) {
   Random random(12);
   ForEachPlan([&](const LawPlan& plan) {
     const Evaluation& e = plan.planned.explanation.evaluation;
-    for (const double memory : {e.peak * random.Between(0.5, 1.0), e.peak, e.peak * random.Between(1.0, 3.0)}) {
+    for (const double memory :
+         {e.peak * random.Between(0.5, 1.0), e.peak, e.peak * random.Between(1.0, 3.0)}) {
       const Evaluation little = OnAnother(plan, [&](Machine& m) { m.memory = Bytes(memory); });
-      const Evaluation more = OnAnother(plan, [&](Machine& m) { m.memory = Bytes(memory * random.Between(1.0, 2.0)); });
+      const Evaluation more =
+          OnAnother(plan, [&](Machine& m) { m.memory = Bytes(memory * random.Between(1.0, 2.0)); });
       EXPECT_EQ(little.fits, e.peak <= memory);
       EXPECT_LE(little.fits, more.fits);
       EXPECT_EQ(little.peak, more.peak) << "what is needed does not depend on what there is";
@@ -469,9 +503,13 @@ TEST(PlanLaws, AFasterLinkNeverMakesAStepSlower) {
     const std::size_t tiers = plan.composition().hardware->machine().tiers.size();
     for (std::size_t t = 0; t < tiers; ++t) {
       const double factor = random.Between(1.0, 4.0);
-      const double faster = OnAnother(plan, [&](Machine& m) { m.tiers[t].bandwidth = factor * m.tiers[t].bandwidth; }).step;
+      const double faster = OnAnother(plan, [&](Machine& m) {
+                              m.tiers[t].bandwidth = factor * m.tiers[t].bandwidth;
+                            }).step;
       EXPECT_LE(faster, before * (1 + 1e-12)) << "tier " << t << " x " << factor;
-      const double nearer = OnAnother(plan, [&](Machine& m) { m.tiers[t].latency = m.tiers[t].latency / factor; }).step;
+      const double nearer = OnAnother(plan, [&](Machine& m) {
+                              m.tiers[t].latency = m.tiers[t].latency / factor;
+                            }).step;
       EXPECT_LE(nearer, before * (1 + 1e-12)) << "tier " << t << " latency / " << factor;
     }
   });
@@ -481,12 +519,15 @@ TEST(PlanLaws, AFasterDeviceNeverMakesAStepSlower) {
   Random random(14);
   ForEachPlan([&](const LawPlan& plan) {
     const double factor = random.Between(0.2, 1.0);
-    const double faster = OnAnother(plan, [](Machine&) {}, factor).step;
+    const double faster = OnAnother(
+                              plan, [](Machine&) {}, factor)
+                              .step;
     EXPECT_LE(faster, plan.planned.explanation.evaluation.step * (1 + 1e-12)) << factor;
   });
 }
 
-// Twice the machine and twice the batch: all goes to the data axis, where state is shared or copied, never more.
+// Twice the machine and twice the batch: all goes to the data axis, where state is shared or
+// copied, never more.
 TEST(PlanLaws, MoreDataRanksNeverRaiseStateBytes) {
   int checked = 0, shared = 0;
   ForEachPlan([&](const LawPlan& plan) {
@@ -500,7 +541,8 @@ TEST(PlanLaws, MoreDataRanksNeverRaiseStateBytes) {
     if (!other || other->document["plan"]["data"] == plan.document["plan"]["data"]) return;
     ++checked;
     for (std::size_t r = 0; r < plan.planned.explanation.ranks.size(); ++r) {
-      for (const Account account : {Account::kParameters, Account::kGradients, Account::kOptimizer}) {
+      for (const Account account :
+           {Account::kParameters, Account::kGradients, Account::kOptimizer}) {
         const auto a = static_cast<std::size_t>(account);
         const double before = plan.planned.explanation.ranks[r].memory.bytes[a];
         const double after = other->planned.explanation.ranks[r].memory.bytes[a];

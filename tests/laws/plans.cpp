@@ -32,11 +32,15 @@ class Drawer {
           {"micro_batch_size", std::to_string(random_.Of<int>({1, 1, 2, 4}))},
           {"global_batch_size", std::to_string(random_.Of<int>({64, 128, 256, 512}))}}});
     if (random_.Chance(0.3)) {
-      draft.tables.push_back({"precision", {{"recipe", Quoted(random_.Of(CatalogNames(registry_, "precision")))}}});
+      draft.tables.push_back(
+          {"precision", {{"recipe", Quoted(random_.Of(CatalogNames(registry_, "precision")))}}});
     }
-    if (random_.Chance(0.2)) draft.tables.push_back({"optimizer", {{"plugin", Quoted(random_.Of(registry_.Names("optimizer")))}}});
+    if (random_.Chance(0.2))
+      draft.tables.push_back(
+          {"optimizer", {{"plugin", Quoted(random_.Of(registry_.Names("optimizer")))}}});
     for (const std::string& name : registry_.Names("strategy")) {
-      if (random_.Chance(0.45)) draft.tables.push_back({"strategy." + name, Parameters("strategy", name, 0.6)});
+      if (random_.Chance(0.45))
+        draft.tables.push_back({"strategy." + name, Parameters("strategy", name, 0.6)});
     }
     if (random_.Chance(0.75)) draft.tables.push_back(Schedule());
     return draft;
@@ -44,7 +48,8 @@ class Drawer {
 
  private:
   bool Has(const std::vector<ParameterDoc>& docs, const std::string& name) const {
-    return std::any_of(docs.begin(), docs.end(), [&](const ParameterDoc& doc) { return doc.name == name; });
+    return std::any_of(docs.begin(), docs.end(),
+                       [&](const ParameterDoc& doc) { return doc.name == name; });
   }
 
   Table Model() {
@@ -70,8 +75,10 @@ class Drawer {
   Table Hardware() {
     const std::string name = random_.Of(registry_.Names("hardware"));
     Table table{"hardware", {{"plugin", Quoted(name)}}};
-    if (Has(DocsOf("hardware", name), "nodes")) table.keys.emplace_back("nodes", std::to_string(random_.Of<int>({1, 2, 4, 8})));
-    if (random_.Chance(0.5)) table.keys.emplace_back("network", Quoted(random_.Of(registry_.Names("network"))));
+    if (Has(DocsOf("hardware", name), "nodes"))
+      table.keys.emplace_back("nodes", std::to_string(random_.Of<int>({1, 2, 4, 8})));
+    if (random_.Chance(0.5))
+      table.keys.emplace_back("network", Quoted(random_.Of(registry_.Names("network"))));
     return table;
   }
 
@@ -80,11 +87,14 @@ class Drawer {
     Table table{"schedule", Parameters("schedule", name, 0.3)};
     table.keys.emplace_back("plugin", Quoted(name));
     table.keys.emplace_back("degree", std::to_string(random_.Of<int>({1, 2, 4, 8})));
-    if (random_.Chance(0.3)) table.keys.emplace_back("chunks", std::to_string(random_.Of<int>({1, 2, 4})));
+    if (random_.Chance(0.3))
+      table.keys.emplace_back("chunks", std::to_string(random_.Of<int>({1, 2, 4})));
     return table;
   }
 
-  std::vector<std::pair<std::string, std::string>> Parameters(const std::string& kind, const std::string& name, double share) {
+  std::vector<std::pair<std::string, std::string>> Parameters(const std::string& kind,
+                                                              const std::string& name,
+                                                              double share) {
     std::vector<std::pair<std::string, std::string>> keys;
     for (const ParameterDoc& doc : DocsOf(kind, name)) {
       if (!random_.Chance(share)) continue;
@@ -99,14 +109,17 @@ class Drawer {
     if (doc.type == "string") return doc.choices.empty() ? "" : Quoted(random_.Of(doc.choices));
     if (doc.type == "number") {
       if (!std::isfinite(doc.minimum) || !std::isfinite(doc.maximum)) return "";
-      return std::to_string(doc.minimum + random_.Between(0, 4) * 0.25 * (doc.maximum - doc.minimum));
+      return std::to_string(doc.minimum +
+                            random_.Between(0, 4) * 0.25 * (doc.maximum - doc.minimum));
     }
     const bool integer = doc.type == "integer", or_word = doc.type.rfind("integer or ", 0) == 0;
     if (!integer && !or_word) return "";
     if (or_word && random_.Chance(0.5)) return doc.type.substr(11);
-    if (or_word || doc.name.find("degree") != std::string::npos) return std::to_string(random_.Of<int>({1, 2, 4, 8}));
+    if (or_word || doc.name.find("degree") != std::string::npos)
+      return std::to_string(random_.Of<int>({1, 2, 4, 8}));
     const double low = std::isfinite(doc.minimum) ? doc.minimum : 0;
-    return std::to_string(random_.Between(static_cast<int>(low), static_cast<int>(std::min(doc.maximum, low + 3))));
+    return std::to_string(
+        random_.Between(static_cast<int>(low), static_cast<int>(std::min(doc.maximum, low + 3))));
   }
 
   const PluginRegistry& registry_;
@@ -172,7 +185,8 @@ std::optional<LawPlan> PlanOf(const Draft& draft, Diagnostics* refusal) {
   plan.draft = draft;
   plan.text = draft.Text();
   const Scenario scenario = ScenarioFromText(plan.text, "law.toml", {}, plan.diagnostics);
-  if (!plan.diagnostics.HasErrors()) plan.planned = PlanScenario(BuiltPlugins(), scenario, &plan.diagnostics);
+  if (!plan.diagnostics.HasErrors())
+    plan.planned = PlanScenario(BuiltPlugins(), scenario, &plan.diagnostics);
   if (plan.planned.composed.composition == nullptr) {
     EXPECT_TRUE(plan.diagnostics.HasErrors()) << "refused without a reason:\n" << plan.text;
     if (refusal != nullptr) *refusal = plan.diagnostics;

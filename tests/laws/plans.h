@@ -1,7 +1,7 @@
 #pragma once
-// A few hundred legal plans, the same each time, drawn over all that is installed: accountings, models, machines,
-// networks, recipes, optimizers, schedules and strategies, with their documented parameters varied. No plugin
-// is named: a new one is drawn too.
+// A few hundred legal plans, the same each time, drawn over all that is installed: accountings,
+// models, machines, networks, recipes, optimizers, schedules and strategies, with their documented
+// parameters varied. No plugin is named: a new one is drawn too.
 //
 //   for (const LawPlan& plan : LegalPlans()) {
 //     SCOPED_TRACE(plan.text);
@@ -51,8 +51,8 @@ const std::vector<LawPlan>& LegalPlans();
 // What the draws that were refused were told.
 const std::vector<Diagnostic>& Refusals();
 
-// A value that makes a strategy do nothing, by the word for it: degree 1, stage 0, mode "none". "" = this
-// parameter has none.
+// A value that makes a strategy do nothing, by the word for it: degree 1, stage 0, mode "none". ""
+// = this parameter has none.
 std::string NeutralValue(const std::string& parameter);
 
 }  // namespace shardlab

@@ -1,5 +1,5 @@
-// Every plugin of every kind: its parameters are documented, its defaults are legal and read back unchanged, its
-// README names what it has. Optimizers and models: what their interfaces promise.
+// Every plugin of every kind: its parameters are documented, its defaults are legal and read back
+// unchanged, its README names what it has. Optimizers and models: what their interfaces promise.
 
 #include <gtest/gtest.h>
 
@@ -35,7 +35,8 @@ TEST(PluginLaws, EveryPluginAndParameterIsDescribed) {
       EXPECT_TRUE(names.insert(doc.name).second) << "twice";
       EXPECT_GE(doc.description.size(), 5u);
       EXPECT_LE(doc.minimum, doc.maximum);
-      EXPECT_FALSE(doc.DefaultText().empty() && doc.type != "string") << "no default and no word for it";
+      EXPECT_FALSE(doc.DefaultText().empty() && doc.type != "string")
+          << "no default and no word for it";
     }
   });
 }
@@ -88,7 +89,8 @@ TEST(OptimizerLaws, StateIsNamedAndSized) {
     for (const std::string& recipe : CatalogNames(BuiltPlugins(), "precision")) {
       SCOPED_TRACE(recipe);
       Diagnostics diagnostics;
-      const std::optional<Precision> precision = ReadRecipe(BuiltPlugins(), recipe, {}, diagnostics);
+      const std::optional<Precision> precision =
+          ReadRecipe(BuiltPlugins(), recipe, {}, diagnostics);
       ASSERT_TRUE(precision.has_value());
       const auto bytes = [&](const Precision& p) {
         double sum = 0;
@@ -112,26 +114,33 @@ TEST(OptimizerLaws, StateIsNamedAndSized) {
   }
 }
 
-// The recipes' bytes a parameter: weights / gradients / optimizer state of the accountings' optimizer.
+// The recipes' bytes a parameter: weights / gradients / optimizer state of the accountings'
+// optimizer.
 TEST(OptimizerLaws, TheRecipesComeToTheirBytes) {
   struct Expected {
     const char* recipe;
     double parameters, gradients, state;
   };
-  constexpr Expected kExpected[] = {{"textbook", 2, 2, 12},  {"megatron-bf16", 2, 4, 12}, {"fsdp-mixed", 4, 4, 8},
-                                    {"pure-bf16", 2, 2, 4}, {"megatron-fp8", 2, 4, 12}};
+  constexpr Expected kExpected[] = {{"textbook", 2, 2, 12},
+                                    {"megatron-bf16", 2, 4, 12},
+                                    {"fsdp-mixed", 4, 4, 8},
+                                    {"pure-bf16", 2, 2, 4},
+                                    {"megatron-fp8", 2, 4, 12}};
   Diagnostics diagnostics;
-  const std::optional<Accounting> accounting = ReadAccounting(BuiltPlugins(), "operator", {}, diagnostics);
+  const std::optional<Accounting> accounting =
+      ReadAccounting(BuiltPlugins(), "operator", {}, diagnostics);
   ASSERT_TRUE(accounting.has_value());
   const Value* optimizer_name = accounting->defaults.FindPath("optimizer.plugin");
   ASSERT_NE(optimizer_name, nullptr);
   const auto optimizer = Made<Optimizer>(optimizer_name->text);
   for (const Expected& expected : kExpected) {
     SCOPED_TRACE(expected.recipe);
-    const std::optional<Precision> precision = ReadRecipe(BuiltPlugins(), expected.recipe, {}, diagnostics);
+    const std::optional<Precision> precision =
+        ReadRecipe(BuiltPlugins(), expected.recipe, {}, diagnostics);
     ASSERT_TRUE(precision.has_value());
     double state = 0;
-    for (const OptimizerState& s : optimizer->States(*precision)) state += BytesPerElement(s.dtype) * s.per_parameter;
+    for (const OptimizerState& s : optimizer->States(*precision))
+      state += BytesPerElement(s.dtype) * s.per_parameter;
     EXPECT_EQ(BytesOf(*precision, DtypeSlot::kParameters), expected.parameters);
     EXPECT_EQ(BytesOf(*precision, DtypeSlot::kGradients), expected.gradients);
     EXPECT_EQ(state, expected.state);
@@ -175,7 +184,8 @@ TEST(ModelLaws, RowsAddUpToTheParametersOfTheFacts) {
         }
         EXPECT_EQ(layers, program.facts.layers);
         const Program again = describe();
-        ASSERT_EQ(again.tensors.size(), program.tensors.size()) << "the same object gives the same rows";
+        ASSERT_EQ(again.tensors.size(), program.tensors.size())
+            << "the same object gives the same rows";
         ASSERT_EQ(again.ops.size(), program.ops.size());
         for (std::size_t i = 0; i < program.tensors.size(); ++i) {
           EXPECT_EQ(again.tensors[i].name, program.tensors[i].name);

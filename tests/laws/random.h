@@ -31,7 +31,8 @@ class Random final {
   }
   template <class T>
   void Shuffle(std::vector<T>& all) {
-    for (std::size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[static_cast<std::size_t>(Next() % i)]);
+    for (std::size_t i = all.size(); i > 1; --i)
+      std::swap(all[i - 1], all[static_cast<std::size_t>(Next() % i)]);
   }
 
  private:

@@ -1,4 +1,5 @@
-// Every schedule: each work once, no deadlock, and numbers that a slow player written from the definition confirms.
+// Every schedule: each work once, no deadlock, and numbers that a slow player written from the
+// definition confirms.
 
 #include <gtest/gtest.h>
 
@@ -35,7 +36,8 @@ std::vector<Candidate> Schedules() {
   for (const std::string& name : BuiltPlugins().Names(Schedule::kKind)) {
     all.push_back({name, ""});
     for (const ParameterDoc& doc : DocsOf(Schedule::kKind, name)) {
-      for (const std::string& choice : doc.choices) all.push_back({name, absl::StrCat(doc.name, " = \"", choice, "\"\n")});
+      for (const std::string& choice : doc.choices)
+        all.push_back({name, absl::StrCat(doc.name, " = \"", choice, "\"\n")});
     }
   }
   return all;
@@ -80,7 +82,8 @@ std::vector<double> RandomCosts(Random& random, const ScheduleShape& shape, bool
   return costs;
 }
 
-double Makespan(const CompiledOrder& order, const std::vector<double>& costs, double hop, std::vector<double>* ends) {
+double Makespan(const CompiledOrder& order, const std::vector<double>& costs, double hop,
+                std::vector<double>* ends) {
   ends->assign(order.events.size(), 0);
   PlayOrder(order, costs, hop, absl::MakeSpan(*ends));
   double makespan = 0;
@@ -102,9 +105,11 @@ TEST(ScheduleLaws, ARankHoldsEachWorkOnceAndNeverDeadlocks) {
       for (int r = 0; r < shape.ranks; ++r) {
         for (int c = 0; c < shape.chunks; ++c) stages.insert(schedule->StageOf(shape, r, c));
         std::map<std::pair<int, int>, std::string> done;
-        for (const Work& w : order[Size(r)]) done[{w.chunk, w.micro_batch}] += "FIWB"[static_cast<int>(w.kind)];
+        for (const Work& w : order[Size(r)])
+          done[{w.chunk, w.micro_batch}] += "FIWB"[static_cast<int>(w.kind)];
         EXPECT_EQ(done.size(), Size(shape.chunks * shape.micro_batches));
-        for (const auto& [which, kinds] : done) EXPECT_TRUE(kinds == "FB" || kinds == "FIW") << kinds;
+        for (const auto& [which, kinds] : done)
+          EXPECT_TRUE(kinds == "FB" || kinds == "FIW") << kinds;
       }
       EXPECT_EQ(stages.size(), Size(shape.ranks * shape.chunks));
       EXPECT_EQ(*stages.begin(), 0);
@@ -154,7 +159,8 @@ TEST(ScheduleLaws, ASlowPlayerAgrees) {
       for (int r = 0; r < shape.ranks; ++r) {
         EXPECT_NEAR(ends[Size(compiled->last[Size(r)])], slow.end[Size(r)], 1e-9 * slow.makespan);
         int held = 0;
-        for (int c = 0; c < shape.chunks; ++c) held += compiled->in_flight[Size(r * shape.chunks + c)];
+        for (int c = 0; c < shape.chunks; ++c)
+          held += compiled->in_flight[Size(r * shape.chunks + c)];
         EXPECT_EQ(held, slow.in_flight[Size(r)]) << "rank " << r;
       }
     });
@@ -179,7 +185,8 @@ TEST(ScheduleLaws, NoShorterThanTheBusiestRankAndMonotone) {
       for (int r = 0; r < shape.ranks; ++r) {
         double busy = 0;
         for (const Work& w : order[Size(r)]) {
-          busy += costs[Size(schedule->StageOf(shape, r, w.chunk)) * 4 + static_cast<std::size_t>(w.kind)];
+          busy += costs[Size(schedule->StageOf(shape, r, w.chunk)) * 4 +
+                        static_cast<std::size_t>(w.kind)];
         }
         EXPECT_GE(before * (1 + 1e-12), busy);
       }
@@ -203,10 +210,12 @@ TEST(OneForwardOneBackward, TheClosedFormByASlowPlayer) {
       ASSERT_TRUE(played.done);
       const double expected = (m + p - 1) * (costs[0] + costs[3]);
       EXPECT_NEAR(played.makespan, expected, 1e-12 * expected * (m + p));
-      for (int r = 0; r < p; ++r) EXPECT_EQ(played.in_flight[Size(r)], std::min(m, p - r)) << "rank " << r;
+      for (int r = 0; r < p; ++r)
+        EXPECT_EQ(played.in_flight[Size(r)], std::min(m, p - r)) << "rank " << r;
       const auto compiled = CompileOrder(*schedule, shape);
       ASSERT_TRUE(compiled.ok());
-      for (int r = 0; r < p; ++r) EXPECT_EQ(compiled->in_flight[Size(r)], std::min(m, p - r)) << "rank " << r;
+      for (int r = 0; r < p; ++r)
+        EXPECT_EQ(compiled->in_flight[Size(r)], std::min(m, p - r)) << "rank " << r;
     }
   }
 }

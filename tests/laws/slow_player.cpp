@@ -9,8 +9,8 @@
 namespace shardlab {
 namespace {
 
-// What a stage has in hand: 'a' the activations of its forward, 'g' the gradient of its backward, 'w' what its
-// weight gradient needs.
+// What a stage has in hand: 'a' the activations of its forward, 'g' the gradient of its backward,
+// 'w' what its weight gradient needs.
 using Item = std::tuple<int, char, int>;  // stage, what, micro-batch
 
 struct Event {
@@ -19,13 +19,15 @@ struct Event {
   int rank = -1;    // of a work that ends; -1: an item arrives
   Work work;
   Item item;
-  bool operator<(const Event& other) const { return std::tie(other.time, other.number) < std::tie(time, number); }
+  bool operator<(const Event& other) const {
+    return std::tie(other.time, other.number) < std::tie(time, number);
+  }
 };
 
 class Player {
  public:
-  Player(const Schedule& schedule, const ScheduleShape& shape, const ScheduleOrder& order, const std::vector<double>& costs,
-         double hop)
+  Player(const Schedule& schedule, const ScheduleShape& shape, const ScheduleOrder& order,
+         const std::vector<double>& costs, double hop)
       : shape_(shape), order_(order), costs_(costs), hop_(hop) {
     for (int r = 0; r < shape.ranks; ++r) {
       for (int c = 0; c < shape.chunks; ++c) {
@@ -73,7 +75,8 @@ class Player {
       busy_[r] = true;
       ++next_[r];
       if (work.kind == WorkKind::kF) out_.in_flight[r] = std::max(out_.in_flight[r], ++holds_[r]);
-      const double cost = costs_[static_cast<std::size_t>(stage) * 4 + static_cast<std::size_t>(work.kind)];
+      const double cost =
+          costs_[static_cast<std::size_t>(stage) * 4 + static_cast<std::size_t>(work.kind)];
       events_.push({now + cost, number_++, static_cast<int>(r), work, {}});
     }
   }
@@ -96,9 +99,15 @@ class Player {
           Send(event.time, event.rank, {stage, 'g', m});  // the loss
         }
         return;
-      case WorkKind::kI: have_.insert({stage, 'w', m}); break;
-      case WorkKind::kW: --holds_[r]; return;
-      case WorkKind::kB: --holds_[r]; break;
+      case WorkKind::kI:
+        have_.insert({stage, 'w', m});
+        break;
+      case WorkKind::kW:
+        --holds_[r];
+        return;
+      case WorkKind::kB:
+        --holds_[r];
+        break;
     }
     if (stage > 0) Send(event.time, event.rank, {stage - 1, 'g', m});
   }

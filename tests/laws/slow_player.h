@@ -1,6 +1,6 @@
 #pragma once
-// Plays a pipeline's order event by event, with messages on the way: slow, and written from the definition alone.
-// Nothing of core/order.h is used.
+// Plays a pipeline's order event by event, with messages on the way: slow, and written from the
+// definition alone. Nothing of core/order.h is used.
 //
 //   const Played played = PlaySlowly(schedule, shape, schedule.Order(shape), costs, hop);
 //   EXPECT_TRUE(played.done);
@@ -12,10 +12,11 @@
 namespace shardlab {
 
 struct Played {
-  bool done = false;         // false: a rank waits for something that never comes
+  bool done = false;  // false: a rank waits for something that never comes
   double makespan = 0;
-  std::vector<double> end;   // [rank] of its last work
-  std::vector<int> in_flight;  // [rank] most chunks whose forward has begun and whose backward has not ended
+  std::vector<double> end;  // [rank] of its last work
+  std::vector<int>
+      in_flight;  // [rank] most chunks whose forward has begun and whose backward has not ended
 };
 
 // costs[stage x 4 + kind], seconds. A message arrives `hop` seconds after its sender's end.

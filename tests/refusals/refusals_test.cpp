@@ -29,7 +29,8 @@ namespace fs = std::filesystem;
 
 const fs::path kFolder = SHARDLAB_SOURCE_DIR "/tests/refusals";
 
-// --- the texts ------------------------------------------------------------------------------------------
+// --- the texts
+// ------------------------------------------------------------------------------------------
 
 std::vector<ParameterDoc> ParametersOf(const std::string& kind, const std::string& name) {
   auto made = BuiltPlugins().Make(kind, name);
@@ -61,7 +62,8 @@ std::string Filled(const std::string& what) {
   if (words[0] == "commands") names = Commands();
   if (words[0] == "accounts") names = ExplainableAccounts();
   if (words[0] == "parameters") {
-    for (const ParameterDoc& doc : ParametersOf(words.at(1), words.at(2))) names.push_back(doc.name);
+    for (const ParameterDoc& doc : ParametersOf(words.at(1), words.at(2)))
+      names.push_back(doc.name);
   }
   if (words[0] == "choices") {
     for (const ParameterDoc& doc : ParametersOf(words.at(1), words.at(2))) {
@@ -82,15 +84,17 @@ std::string Expand(std::string text) {
   return text;
 }
 
-// --- what holds for every diagnostic, whatever it says --------------------------------------------------
+// --- what holds for every diagnostic, whatever it says
+// --------------------------------------------------
 
 std::vector<std::string> LinesOf(const std::string& text) {
   return absl::StrSplit(absl::StrReplaceAll(text, {{"\r\n", "\n"}}), '\n');
 }
 
 std::size_t Characters(const std::string& line) {
-  return static_cast<std::size_t>(
-      std::count_if(line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(line.begin(), line.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
 }
 
 void CheckPlace(const Json& place, const std::string& file, const std::vector<std::string>& lines) {
@@ -101,11 +105,14 @@ void CheckPlace(const Json& place, const std::string& file, const std::vector<st
   ASSERT_LE(static_cast<std::size_t>(line), lines.size());
   EXPECT_GE(column, 1);
   // One past the end is a place too: where something is missing.
-  EXPECT_LE(static_cast<std::size_t>(column), Characters(lines[static_cast<std::size_t>(line) - 1]) + 1);
+  EXPECT_LE(static_cast<std::size_t>(column),
+            Characters(lines[static_cast<std::size_t>(line) - 1]) + 1);
 }
 
-void CheckDiagnostic(const Json& diagnostic, const std::string& file, const std::vector<std::string>& lines) {
-  const std::string code = diagnostic.at("code"), message = diagnostic.at("message"), hint = diagnostic.at("hint");
+void CheckDiagnostic(const Json& diagnostic, const std::string& file,
+                     const std::vector<std::string>& lines) {
+  const std::string code = diagnostic.at("code"), message = diagnostic.at("message"),
+                    hint = diagnostic.at("hint");
   SCOPED_TRACE(code + ": " + message);
   EXPECT_THAT(code, ::testing::MatchesRegex("[a-z_]+(\\.[a-z_0-9]+)+"));
   EXPECT_GE(message.size(), 8u);
@@ -116,14 +123,16 @@ void CheckDiagnostic(const Json& diagnostic, const std::string& file, const std:
     EXPECT_EQ(text.find("  "), std::string::npos);
     EXPECT_EQ(text.find('\n'), std::string::npos);
     EXPECT_EQ(text.find("0 to 0"), std::string::npos);
-    for (const char* empty : {": ;", ":,", "(), ", "there are and"}) EXPECT_EQ(text.find(empty), std::string::npos) << text;
+    for (const char* empty : {": ;", ":,", "(), ", "there are and"})
+      EXPECT_EQ(text.find(empty), std::string::npos) << text;
   }
   CheckPlace(diagnostic, file, lines);
   for (const Json& other : diagnostic.at("other_places")) CheckPlace(other, file, lines);
 }
 
 // With --format json: the same text on standard error, and the document on standard output.
-void CheckJson(std::vector<std::string> args, const std::string& err, const std::string& file, const std::string& text) {
+void CheckJson(std::vector<std::string> args, const std::string& err, const std::string& file,
+               const std::string& text) {
   args.insert(args.end(), {"--format", "json"});
   const ProgramRun run = RunProgram(args);
   EXPECT_EQ(run.status, 2);
@@ -141,7 +150,8 @@ void CheckJson(std::vector<std::string> args, const std::string& err, const std:
   }
 }
 
-// --- the pairs ------------------------------------------------------------------------------------------
+// --- the pairs
+// ------------------------------------------------------------------------------------------
 
 std::set<std::string> Stems(const fs::path& folder, const std::string& extension) {
   std::set<std::string> stems;
@@ -191,7 +201,25 @@ TEST(Refusals, EveryMissedExpectationIsToldWordForWord) {
     const Json document = Json::parse(run.out);
     EXPECT_EQ(document.at("schema"), "shardlab.plan/1");
     EXPECT_FALSE(document.at("diagnostics").empty());
-    for (const Json& diagnostic : document.at("diagnostics")) CheckDiagnostic(diagnostic, file, LinesOf(ReadFile(file)));
+    for (const Json& diagnostic : document.at("diagnostics"))
+      CheckDiagnostic(diagnostic, file, LinesOf(ReadFile(file)));
+  }
+}
+
+TEST(Refusals, EveryWarningIsToldWordForWordAndStopsNothing) {
+  const WorkingDirectory inside(kFolder / "warnings");
+  const std::set<std::string> names = Stems(".", ".toml");
+  EXPECT_EQ(names, Stems(".", ".expected"));
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    const std::string file = name + ".toml";
+    const ProgramRun run = RunProgram({"plan", file, "--format", "json"});
+    Compare(name, run, 0);
+    const Json document = Json::parse(run.out);
+    for (const Json& diagnostic : document.at("diagnostics")) {
+      EXPECT_EQ(diagnostic.at("severity"), "warning");
+      CheckDiagnostic(diagnostic, file, LinesOf(ReadFile(file)));
+    }
   }
 }
 
@@ -201,14 +229,16 @@ TEST(Refusals, EveryBadCommandLineIsAnsweredWordForWord) {
   EXPECT_EQ(names, Stems(".", ".expected"));
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
-    std::vector<std::string> args = absl::StrSplit(ReadFile(name + ".args"), '\n', absl::SkipEmpty());
+    std::vector<std::string> args =
+        absl::StrSplit(ReadFile(name + ".args"), '\n', absl::SkipEmpty());
     const ProgramRun run = RunProgram(args);
     Compare(name, run, 2);
     EXPECT_EQ(run.out, "");
   }
 }
 
-// --- input that is not kept -----------------------------------------------------------------------------
+// --- input that is not kept
+// -----------------------------------------------------------------------------
 
 struct Made {
   const char* name;
@@ -217,7 +247,8 @@ struct Made {
 };
 
 constexpr const char kGood[] =
-    "[model]\nplugin = \"llama\"\npreset = \"llama3.1-8b\"\n[hardware]\nplugin = \"h100-dgx\"\nnodes = 4\n"
+    "[model]\nplugin = \"llama\"\npreset = \"llama3.1-8b\"\n[hardware]\nplugin = "
+    "\"h100-dgx\"\nnodes = 4\n"
     "[training]\nsequence_length = 4096\nglobal_batch_size = 128\n";
 
 std::string Repeated(const std::string& text, int times) {
@@ -231,23 +262,28 @@ TEST(Refusals, InputThatIsNoScenarioAtAll) {
   using namespace std::string_literals;
   const std::vector<Made> all = {
       {"empty", "", "empty.toml: error: is empty\n"},
-      {"blank", " \n\t\n\n  \n", "blank.toml: error: holds no keys (only blank lines and comments)\n"},
+      {"blank", " \n\t\n\n  \n",
+       "blank.toml: error: holds no keys (only blank lines and comments)\n"},
       {"mark_only", "\xEF\xBB\xBF", "mark_only.toml: error: is empty\n"},
       {"latin1", "name = \"Gr\xF6\xDF"s + "e\"\n",
-       "latin1.toml:1:11: error: not UTF-8 text (byte 0xF6 here)\n    name = \"Gr\uFFFD\uFFFDe\"\n              ^\n"
+       "latin1.toml:1:11: error: not UTF-8 text (byte 0xF6 here)\n    name = \"Gr\uFFFD\uFFFDe\"\n "
+       "             ^\n"
        "  hint: save the file as UTF-8\n"},
       {"utf16", "\xFF\xFEn\0a\0m\0e\0"s,
-       "utf16.toml:1:1: error: not UTF-8 text (byte 0xFF here)\n    \uFFFD\uFFFDn\uFFFDa\uFFFDm\uFFFDe\uFFFD\n    ^\n"
+       "utf16.toml:1:1: error: not UTF-8 text (byte 0xFF here)\n    "
+       "\uFFFD\uFFFDn\uFFFDa\uFFFDm\uFFFDe\uFFFD\n    ^\n"
        "  hint: the file looks like UTF-16: save it as UTF-8\n"},
       {"nul", "name = \"a\0b\"\n"s,
        "nul.toml:1:10: error: a NUL byte (this is not a text file)\n    name = \"a\uFFFD"
        "b\"\n             ^\n  hint: TOML is plain UTF-8 text\n"},
       {"nested_lists", "a = " + Repeated("[", 1000) + Repeated("]", 1000) + "\n", nullptr},
-      {"nested_tables", "a = " + Repeated("{ a = ", 1000) + "1" + Repeated(" }", 1000) + "\n", nullptr},
+      {"nested_tables", "a = " + Repeated("{ a = ", 1000) + "1" + Repeated(" }", 1000) + "\n",
+       nullptr},
       {"nested_header", "[a" + Repeated(".a", 1000) + "]\n", nullptr},
       {"nested_unclosed", Repeated("[", 100000), nullptr},
       {"too_large", kGood + ("# " + std::string(16'000'000, 'x') + "\n"),
-       "too_large.toml: error: is larger than 16 MB (16000150 bytes)\n  hint: a scenario is a few kilobytes of text\n"},
+       "too_large.toml: error: is larger than 16 MB (16000150 bytes)\n  hint: a scenario is a few "
+       "kilobytes of text\n"},
       {"too_many_values", "a = [" + Repeated("1,", 600'000) + "]\n", nullptr},
       {"long_key", std::string(5000, 'k') + " = 1\n", nullptr},
   };
@@ -268,24 +304,44 @@ TEST(Refusals, InputThatIsNoScenarioAtAll) {
     }
   }
   EXPECT_THAT(RunProgram({"plan", "nested_lists.toml"}).err,
-              ::testing::HasSubstr("nested_lists.toml:1:105: error: nested too deep (more than 100 tables and lists inside one another)"));
+              ::testing::HasSubstr("nested_lists.toml:1:105: error: nested too deep (more than 100 "
+                                   "tables and lists inside one another)"));
 }
 
 TEST(Refusals, AnIntegerOfAnySizeIsAnsweredAndNeverWraps) {
   const ScratchFolder folder;
   const WorkingDirectory inside(folder.path());
   WriteFile("good.toml", kGood);
-  const std::vector<std::string> keys = {"strategy.tensor.degree", "strategy.data.degree",    "schedule.degree",
-                                         "schedule.chunks",        "training.sequence_length", "training.micro_batch_size",
-                                         "training.global_batch_size", "hardware.nodes",       "model.layers",
-                                         "model.hidden",           "model.heads",             "model.ffn",
+  const std::vector<std::string> keys = {"strategy.tensor.degree",
+                                         "strategy.data.degree",
+                                         "schedule.degree",
+                                         "schedule.chunks",
+                                         "training.sequence_length",
+                                         "training.micro_batch_size",
+                                         "training.global_batch_size",
+                                         "hardware.nodes",
+                                         "model.layers",
+                                         "model.hidden",
+                                         "model.heads",
+                                         "model.ffn",
                                          "model.vocabulary"};
-  const std::vector<std::string> values = {"0", "-1", "2147483647", "2147483648", "4294967296", "4294967297",
-                                           "9223372036854775807", "-9223372036854775808", "1e300", "inf", "-inf", "nan"};
+  const std::vector<std::string> values = {"0",
+                                           "-1",
+                                           "2147483647",
+                                           "2147483648",
+                                           "4294967296",
+                                           "4294967297",
+                                           "9223372036854775807",
+                                           "-9223372036854775808",
+                                           "1e300",
+                                           "inf",
+                                           "-inf",
+                                           "nan"};
   for (const std::string& key : keys) {
     for (const std::string& value : values) {
       SCOPED_TRACE(key + "=" + value);
-      const ProgramRun run = RunProgram({"plan", "good.toml", "--set", key + "=" + value, "--format", "json"});
+      const ProgramRun run =
+          RunProgram({"plan", "good.toml", "--set", key + "=" + value, "--format", "json"});
       if (run.status != 2) {
         // A size that is legal gives a plan whose bytes are counts.
         ASSERT_EQ(run.status, 0) << run.err;

@@ -12,8 +12,10 @@ namespace shardlab {
 const PluginRegistry& BuiltPlugins() {
   static const PluginRegistry* const registry = [] {
     Diagnostics diagnostics;
-    auto* loaded = new PluginRegistry(PluginRegistry::Load({SHARDLAB_BINARY_DIR "/plugins"}, diagnostics));
-    for (const Diagnostic& d : diagnostics.all()) ADD_FAILURE() << d.place.file << ": " << d.message;
+    auto* loaded =
+        new PluginRegistry(PluginRegistry::Load({SHARDLAB_BINARY_DIR "/plugins"}, diagnostics));
+    for (const Diagnostic& d : diagnostics.all())
+      ADD_FAILURE() << d.place.file << ": " << d.message;
     return loaded;
   }();
   return *registry;
@@ -30,7 +32,8 @@ std::string SourceFolderOf(const std::string& plugin) {
 std::vector<std::string> PresetsOf(const std::string& plugin) {
   std::vector<std::string> names;
   std::error_code none;
-  for (const auto& file : std::filesystem::directory_iterator(SourceFolderOf(plugin) + "/presets", none)) {
+  for (const auto& file :
+       std::filesystem::directory_iterator(SourceFolderOf(plugin) + "/presets", none)) {
     if (file.path().extension() == ".toml") names.push_back(file.path().stem().string());
   }
   std::sort(names.begin(), names.end());

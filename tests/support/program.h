@@ -44,7 +44,8 @@ inline void WriteFile(const std::filesystem::path& path, const std::string& text
 // The current directory, until the end of the scope.
 class WorkingDirectory final {
  public:
-  explicit WorkingDirectory(const std::filesystem::path& path) : before_(std::filesystem::current_path()) {
+  explicit WorkingDirectory(const std::filesystem::path& path)
+      : before_(std::filesystem::current_path()) {
     std::filesystem::current_path(path);
   }
   ~WorkingDirectory() { std::filesystem::current_path(before_); }

@@ -15,10 +15,13 @@ void Llama::Visit(ParameterVisitor& v) {
   v.Integer({"layers", "transformer blocks", 1, 100000, {}, from_preset}, &dims_.layers);
   v.Integer({"hidden", "width of the residual stream", 1, kMost, {}, from_preset}, &dims_.hidden);
   v.Integer({"heads", "query heads", 1, kMost, {}, from_preset}, &dims_.heads);
-  v.Integer({"kv_heads", "key/value heads", 1, kMost, {}, "the preset's, else heads"}, &dims_.kv_heads);
-  v.Integer({"head_dim", "width of a head", 1, kMost, {}, "the preset's, else hidden / heads"}, &dims_.head_dim);
+  v.Integer({"kv_heads", "key/value heads", 1, kMost, {}, "the preset's, else heads"},
+            &dims_.kv_heads);
+  v.Integer({"head_dim", "width of a head", 1, kMost, {}, "the preset's, else hidden / heads"},
+            &dims_.head_dim);
   v.Integer({"ffn", "inner width of the gated MLP", 1, kMost, {}, from_preset}, &dims_.ffn);
-  v.Integer({"vocabulary", "rows of the embedding and of the head", 1, kMost, {}, from_preset}, &dims_.vocabulary);
+  v.Integer({"vocabulary", "rows of the embedding and of the head", 1, kMost, {}, from_preset},
+            &dims_.vocabulary);
   v.Boolean({"tied", "one matrix for embedding and head; only false is legal here"}, &tied_);
 }
 
@@ -26,14 +29,17 @@ void Llama::ReadPreset(const InitContext& context) {
   const std::vector<std::string> files = context.list_files("presets");
   std::vector<std::string> names;
   for (const std::string& file : files) {
-    if (file.size() > 5 && file.substr(file.size() - 5) == ".toml") names.push_back(file.substr(0, file.size() - 5));
+    if (file.size() > 5 && file.substr(file.size() - 5) == ".toml")
+      names.push_back(file.substr(0, file.size() - 5));
   }
   if (std::find(names.begin(), names.end(), preset_) == names.end()) {
     const std::string near = Nearest(preset_, names);
-    context.diagnostics->Error("model.preset", context.place_of("preset"),
-                               absl::StrCat("llama has no preset \"", preset_, "\""),
-                               near.empty() ? absl::StrCat("the presets are ", Enumerate(names))
-                                            : absl::StrCat("did you mean \"", near, "\"? The presets are ", Enumerate(names)));
+    context.diagnostics->Error(
+        "model.preset", context.place_of("preset"),
+        absl::StrCat("llama has no preset \"", preset_, "\""),
+        near.empty()
+            ? absl::StrCat("the presets are ", Enumerate(names))
+            : absl::StrCat("did you mean \"", near, "\"? The presets are ", Enumerate(names)));
     return;
   }
   const Value table = context.read_toml(absl::StrCat("presets/", preset_, ".toml"));
@@ -63,13 +69,14 @@ void Llama::Init(const InitContext& context) {
 
 void Llama::Check(const InitContext& context) const {
   if (tied_) {
-    context.diagnostics->Error("model.tied", context.place_of("tied"), "llama counts an untied head only",
-                               "write tied = false; the models with a tied head need another plugin");
+    context.diagnostics->Error(
+        "model.tied", context.place_of("tied"), "llama counts an untied head only",
+        "write tied = false; the models with a tied head need another plugin");
   }
   const auto missing = [&](const char* key, int value) {
     if (value > 0) return;
-    context.diagnostics->Error("model.dimension", context.place_of(key), absl::StrCat("llama needs ", key),
-                               "write it, or name a preset");
+    context.diagnostics->Error("model.dimension", context.place_of(key),
+                               absl::StrCat("llama needs ", key), "write it, or name a preset");
   };
   missing("layers", dims_.layers);
   missing("hidden", dims_.hidden);
@@ -78,14 +85,16 @@ void Llama::Check(const InitContext& context) const {
   missing("vocabulary", dims_.vocabulary);
   if (dims_.heads <= 0 || dims_.hidden <= 0) return;
   if (dims_.kv_heads > 0 && dims_.heads % dims_.kv_heads != 0) {
-    context.diagnostics->Error("model.kv_heads", context.place_of("kv_heads"),
-                               absl::StrCat(dims_.heads, " heads do not divide by ", dims_.kv_heads, " key/value heads"),
-                               absl::StrCat("legal: ", Enumerate(Divisors(dims_.heads), "or")));
+    context.diagnostics->Error(
+        "model.kv_heads", context.place_of("kv_heads"),
+        absl::StrCat(dims_.heads, " heads do not divide by ", dims_.kv_heads, " key/value heads"),
+        absl::StrCat("legal: ", Enumerate(Divisors(dims_.heads), "or")));
   }
   if (dims_.head_dim == 0 && dims_.hidden % dims_.heads != 0) {
-    context.diagnostics->Error("model.head_dim", context.place_of("heads"),
-                               absl::StrCat("hidden ", dims_.hidden, " does not divide by ", dims_.heads, " heads"),
-                               "state head_dim, or change heads");
+    context.diagnostics->Error(
+        "model.head_dim", context.place_of("heads"),
+        absl::StrCat("hidden ", dims_.hidden, " does not divide by ", dims_.heads, " heads"),
+        "state head_dim, or change heads");
   }
 }
 
@@ -135,7 +144,8 @@ void Llama::Ops(ProgramBuilder& p) const {
   const TensorId k = p.Product("k", {n1, "bsh"}, {wk, "hkd"}, "bskd");
   const TensorId v = p.Product("v", {n1, "bsh"}, {wv, "hkd"}, "bskd");
   const TensorId o = p.Attention("attention", {q, "bskgd"}, {k, "btkd"}, {v, "btkd"}, "bskgd");
-  // FlashAttention keeps one log-sum-exp per query and head (Dao et al. 2022, arXiv 2205.14135, algorithm 1).
+  // FlashAttention keeps one log-sum-exp per query and head (Dao et al. 2022, arXiv 2205.14135,
+  // algorithm 1).
   p.Stash("attention log-sum-exp", "bskg", TensorRole::kActivation, DtypeSlot::kStatistics);
   const TensorId y = p.Product("o", {o, "bskgd"}, {wo, "kgdh"}, "bsh", TensorRole::kStream);
   const TensorId middle = p.Add("attention residual", {x, "bsh"}, {y, "bsh"});
@@ -160,14 +170,16 @@ void Llama::Ops(ProgramBuilder& p) const {
   const TensorId logits = p.Product("logits", {nf, "bsh"}, {head, "hv"}, "bsv");
   const TensorId max = p.MaxReduce("loss max", {logits, "bsv"}, "bs");
   const TensorId sum = p.SumExp("loss sum", {logits, "bsv"}, {max, "bs"}, "bs");
-  const TensorId picked = p.Lookup("loss pick", {targets, "bsv"}, {logits, "bsv"}, "bs", TensorRole::kStatistic);
+  const TensorId picked =
+      p.Lookup("loss pick", {targets, "bsv"}, {logits, "bsv"}, "bs", TensorRole::kStatistic);
   p.SetDtype(picked, DtypeSlot::kStatistics);
   p.LogLoss("loss", {sum, "bs"}, {max, "bs"}, {picked, "bs"});
   p.EndClass();
 }
 
-// The classroom's block (Korthikanti et al. 2022, arXiv 2205.05198, equation 2 without the attention scores):
-// 34 s*b*h bytes a layer, of which 10 are cut by tensor parallelism only together with the sequence.
+// The classroom's block (Korthikanti et al. 2022, arXiv 2205.05198, equation 2 without the
+// attention scores): 34 s*b*h bytes a layer, of which 10 are cut by tensor parallelism only
+// together with the sequence.
 void Llama::Coarse(ProgramBuilder& p) const {
   const double heads = dims_.heads;
 
@@ -179,7 +191,8 @@ void Llama::Coarse(ProgramBuilder& p) const {
 
   p.BeginClass("layer", StagePosition::kLayer, dims_.layers, /*block=*/true);
   const TensorId x = p.Input("x", "bsh");
-  const TensorId attention = p.Parameter("attention", "kg", (dims_.Attention() + dims_.hidden) / heads);
+  const TensorId attention =
+      p.Parameter("attention", "kg", (dims_.Attention() + dims_.hidden) / heads);
   const TensorId y = p.Lump("attention block", {x, "bsh"}, {attention, "kg"}, "bsh");
   // Two bytes an element: 5 and 12 elements make 10 and 24 bytes.
   p.Stash("inputs and masks (10 s*b*h)", "bsh", TensorRole::kStream, DtypeSlot::kCompute, 5);
@@ -192,7 +205,8 @@ void Llama::Coarse(ProgramBuilder& p) const {
 
   p.BeginClass("head", StagePosition::kLast);
   const TensorId targets = p.Data("targets", "bs");
-  const TensorId head = p.Parameter("head and norm", "v", dims_.hidden + static_cast<double>(dims_.hidden) / dims_.vocabulary);
+  const TensorId head = p.Parameter(
+      "head and norm", "v", dims_.hidden + static_cast<double>(dims_.hidden) / dims_.vocabulary);
   p.Scale(p.Lump("logits", {targets, "bs"}, {head, "v"}, "bsv", TensorRole::kActivation), 0);
   p.EndClass();
 
@@ -204,4 +218,5 @@ void Llama::Coarse(ProgramBuilder& p) const {
 
 }  // namespace shardlab::llama
 
-SHARDLAB_PLUGIN("llama", shardlab::llama::Llama, "dense Llama: RMSNorm, grouped-query attention, SwiGLU")
+SHARDLAB_PLUGIN("llama", shardlab::llama::Llama,
+                "dense Llama: RMSNorm, grouped-query attention, SwiGLU")

@@ -1,6 +1,6 @@
 #pragma once
-// Activation checkpointing (Chen et al. 2016, arXiv 1604.06174): a block keeps its input alone and replays its
-// forward pass inside the backward pass; K blocks may share one kept input.
+// Activation checkpointing (Chen et al. 2016, arXiv 1604.06174): a block keeps its input alone and
+// replays its forward pass inside the backward pass; K blocks may share one kept input.
 //
 //   [strategy.checkpointing]
 //   mode = "full"
@@ -17,7 +17,9 @@ class Checkpointing final : public Strategy {
  public:
   void Visit(ParameterVisitor& v) override {
     v.Text({"mode", "what is replayed in the backward pass", 0, 0, {"none", "full"}}, &mode_);
-    v.Integer({"segment", "full: layers that share one kept input and are replayed together", 1, 4096}, &segment_);
+    v.Integer(
+        {"segment", "full: layers that share one kept input and are replayed together", 1, 4096},
+        &segment_);
   }
 
   void Init(const InitContext& context) override {

@@ -1,7 +1,8 @@
 #pragma once
-// Tensor parallelism (Shoeybi et al. 2019, arXiv 1909.08053) with sequence parallelism (Korthikanti et al. 2022,
-// arXiv 2205.05198): matrices are cut along heads, the MLP's inner width and the vocabulary; with sequence
-// parallelism the residual stream is cut along the sequence where it would else be repeated.
+// Tensor parallelism (Shoeybi et al. 2019, arXiv 1909.08053) with sequence parallelism (Korthikanti
+// et al. 2022, arXiv 2205.05198): matrices are cut along heads, the MLP's inner width and the
+// vocabulary; with sequence parallelism the residual stream is cut along the sequence where it
+// would else be repeated.
 //
 //   [strategy.tensor]
 //   degree = 8
@@ -15,9 +16,11 @@ class Tensor final : public Strategy {
  public:
   void Visit(ParameterVisitor& v) override {
     v.Integer({"degree", "ranks that share each layer", 1, 1 << 16}, &degree_);
-    v.Boolean({"sequence_parallel", "cut the residual stream along the sequence where it would be repeated"},
+    v.Boolean({"sequence_parallel",
+               "cut the residual stream along the sequence where it would be repeated"},
               &sequence_parallel_);
-    v.Number({"overlap", "share of this axis's traffic that hides behind compute", 0, 1}, &overlap_);
+    v.Number({"overlap", "share of this axis's traffic that hides behind compute", 0, 1},
+             &overlap_);
   }
 
   void Apply(Editor& edit) const override {
@@ -25,7 +28,8 @@ class Tensor final : public Strategy {
     spec.name = "tensor";
     spec.role = AxisRole::kTensor;
     spec.degree = degree_;
-    // Beyond the key/value heads the ranks of one such head share it: two atoms, sized by each plan.
+    // Beyond the key/value heads the ranks of one such head share it: two atoms, sized by each
+    // plan.
     spec.bounds = {"kv_heads"};
     const AxisPart axis = edit.Axis(spec);
     const AxisPart kv{axis.axis, 0}, queries{axis.axis, 1};
@@ -39,7 +43,8 @@ class Tensor final : public Strategy {
     edit.Require(axis, {"vocabulary"}, "words of the vocabulary");
     if (sequence_parallel_) {
       edit.Fill(axis, "sequence", [](const TensorView& t) {
-        return t.role() == TensorRole::kStream || (t.role() == TensorRole::kRouted && !t.CutBy("tensor"));
+        return t.role() == TensorRole::kStream ||
+               (t.role() == TensorRole::kRouted && !t.CutBy("tensor"));
       });
       edit.Require(axis, {"sequence"}, "tokens of a sequence");
       if (!edit.Fact("tensor.regather_input", true)) {

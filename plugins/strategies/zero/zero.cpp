@@ -1,3 +1,4 @@
 #include "zero.h"
 
-SHARDLAB_PLUGIN("zero", shardlab::zero::Zero, "cuts optimizer state, gradients and weights over the replicas")
+SHARDLAB_PLUGIN("zero", shardlab::zero::Zero,
+                "cuts optimizer state, gradients and weights over the replicas")

@@ -1,6 +1,6 @@
 #pragma once
-// ZeRO (Rajbhandari et al. 2020, arXiv 1910.02054): optimizer state (stage 1), gradients (2) and weights (3) are
-// cut over the replicas instead of being stored by each of them.
+// ZeRO (Rajbhandari et al. 2020, arXiv 1910.02054): optimizer state (stage 1), gradients (2) and
+// weights (3) are cut over the replicas instead of being stored by each of them.
 //
 //   [strategy.zero]
 //   stage = 1
@@ -14,7 +14,8 @@ namespace shardlab::zero {
 class Zero final : public Strategy {
  public:
   void Visit(ParameterVisitor& v) override {
-    v.Integer({"stage", "0 nothing, 1 optimizer state, 2 and gradients, 3 and weights", 0, 3}, &stage_);
+    v.Integer({"stage", "0 nothing, 1 optimizer state, 2 and gradients, 3 and weights", 0, 3},
+              &stage_);
     v.Text({"reduce", "when stage 2 reduces gradients", 0, 0, {"micro_batch", "step"}}, &reduce_);
   }
 
@@ -26,7 +27,8 @@ class Zero final : public Strategy {
     state.roles = {AxisRole::kData, AxisRole::kContext};
     state.shard_home = stage_ == 3;
     // Gradients that wait whole for the end of the step save no memory until then.
-    state.shard_gradient = stage_ >= 2 && (each || !edit.Fact("zero.whole_gradients_until_reduced", true));
+    state.shard_gradient =
+        stage_ >= 2 && (each || !edit.Fact("zero.whole_gradients_until_reduced", true));
     state.reduce_each_micro_batch = each;
     edit.State(state);
     if (stage_ == 3) {
@@ -39,7 +41,8 @@ class Zero final : public Strategy {
     if (edit.Fact("optimizer.gradient_norm", true)) {
       Declared norm;
       norm.name = "gradient norm";
-      norm.why = "clipping needs the sum of squares over all shards of the gradient, one fp32 number";
+      norm.why =
+          "clipping needs the sum of squares over all shards of the gradient, one fp32 number";
       norm.collective = Collective::kAllReduce;
       norm.bytes = 4;
       edit.Declare(norm, {AxisRole::kData, AxisRole::kContext}, {});
