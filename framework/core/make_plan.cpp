@@ -307,25 +307,35 @@ class PlanMaker {
   }
 
   void Warnings() {
-    const std::vector<Tier>& tiers = c_.hardware->machine().tiers;
-    if (tiers.size() < 2) return;
     for (const Axis& axis : mesh_.axes()) {
-      const int degree = plan_.Size(axis.atoms);
-      if (axis.role != AxisRole::kTensor || degree <= tiers[0].devices) continue;
+      if (axis.role != AxisRole::kTensor) continue;
+      WarnOfSpan(axis);
+      WarnOfReplication(axis);
+    }
+  }
+
+  void WarnOfSpan(const Axis& axis) {
+    const std::vector<Tier>& tiers = c_.hardware->machine().tiers;
+    const int degree = plan_.Size(axis.atoms);
+    if (tiers.size() < 2 || degree <= tiers[0].devices) return;
+    diagnostics_.Warning(
+        "plan.span", axis.place,
+        absl::StrCat(axis.name, " degree ", degree, " leaves the ", tiers[0].name, " domain of ",
+                     tiers[0].devices, " devices: its collectives cross ", tiers[1].name),
+        absl::StrCat("at most ", tiers[0].devices, " stays inside"));
+  }
+
+  void WarnOfReplication(const Axis& axis) {
+    const int degree = plan_.Size(axis.atoms);
+    for (const AtomId atom : axis.order) {
+      const std::string& bound = mesh_.atoms()[atom.index()].bound;
+      const DimensionId dim = c_.edited.program.FindDimension(bound);
+      if (!dim.valid() || degree <= c_.edited.program.dimension(dim).size) continue;
       diagnostics_.Warning(
-          "plan.span", axis.place,
-          absl::StrCat(axis.name, " degree ", degree, " leaves the ", tiers[0].name, " domain of ",
-                       tiers[0].devices, " devices: its collectives cross ", tiers[1].name),
-          absl::StrCat("at most ", tiers[0].devices, " stays inside"));
-      for (const AtomId atom : axis.order) {
-        const DimensionId dim = c_.edited.program.FindDimension(mesh_.atoms()[atom.index()].bound);
-        if (!dim.valid() || degree <= c_.edited.program.dimension(dim).size) continue;
-        diagnostics_.Warning(
-            "plan.replicated", axis.place,
-            absl::StrCat(axis.name, " degree ", degree, " is more than the ",
-                         ShortNumber(c_.edited.program.dimension(dim).size), " ",
-                         mesh_.atoms()[atom.index()].bound, ": several ranks hold the same ones"));
-      }
+          "plan.replicated", axis.place,
+          absl::StrCat(axis.name, " degree ", degree, " is more than the ",
+                       ShortNumber(c_.edited.program.dimension(dim).size), " ", bound,
+                       ": several ranks hold the same ones"));
     }
   }
 

@@ -141,7 +141,7 @@ class Composer {
         accounting_place = value->place;
       }
     }
-    if (accounting.empty()) accounting = DefaultAccounting(registry_);
+    if (scenario_.root.Find("accounting") == nullptr) accounting = DefaultAccounting(registry_);
     accounting_ = ReadAccounting(registry_, accounting, accounting_place, diagnostics_);
     if (!accounting_) return;
     out_.resolved["name"] = out_.name;

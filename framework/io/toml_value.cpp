@@ -327,7 +327,7 @@ void ReportSyntax(const toml::parse_error& error, std::string_view text, const s
     if (Trimmed(text).substr(0, 1) == "{") {
       diagnostic.hint =
           "this looks like JSON; a scenario is TOML: [model] on a line of its own, then plugin = "
-          "\"llama\"";
+          "\"...\"";
     }
     if (diagnostic.hint.empty()) {
       diagnostic.hint = QuotesHint(line);
