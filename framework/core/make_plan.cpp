@@ -331,11 +331,10 @@ class PlanMaker {
       const std::string& bound = mesh_.atoms()[atom.index()].bound;
       const DimensionId dim = c_.edited.program.FindDimension(bound);
       if (!dim.valid() || degree <= c_.edited.program.dimension(dim).size) continue;
-      diagnostics_.Warning(
-          "plan.replicated", axis.place,
-          absl::StrCat(axis.name, " degree ", degree, " is more than the ",
-                       ShortNumber(c_.edited.program.dimension(dim).size), " ", bound,
-                       ": several ranks hold the same ones"));
+      diagnostics_.Warning("plan.replicated", axis.place,
+                           absl::StrCat(axis.name, " degree ", degree, " is more than the ",
+                                        ShortNumber(c_.edited.program.dimension(dim).size), " ",
+                                        bound, ": several ranks hold the same ones"));
     }
   }
 

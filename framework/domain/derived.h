@@ -64,7 +64,7 @@ enum class StepKind : std::uint8_t {
   kGradient,  // backward of `op` for the operands in `operands`: needs the output's gradient at
               // made (partials whole), the reads at need; adds to (or makes) each operand's
               // gradient contribution at Produced()
-  kUpdate,  // optimizer step of a parameter: weight and gradient at `target`
+  kUpdate,    // optimizer step of a parameter: weight and gradient at `target`
 };
 
 struct Step {

@@ -141,7 +141,8 @@ class Composer {
         accounting_place = value->place;
       }
     }
-    if (scenario_.root.Find("accounting") == nullptr) accounting = DefaultAccounting(registry_);
+    const Value* named = scenario_.root.Find("accounting");
+    if (named == nullptr || named->kind != Value::kText) accounting = DefaultAccounting(registry_);
     accounting_ = ReadAccounting(registry_, accounting, accounting_place, diagnostics_);
     if (!accounting_) return;
     out_.resolved["name"] = out_.name;
