@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <type_traits>
 
 namespace shardlab {
 namespace {
@@ -11,6 +13,7 @@ constexpr std::size_t kKeptSlot = kAccounts, kBoundarySlot = kAccounts + 1,
                       kReplayedSlot = kAccounts + 2, kInnerSlot = kAccounts + 3;
 
 std::size_t Index(AxisRole role) { return static_cast<std::size_t>(role); }
+std::size_t Index(Bucket bucket) { return static_cast<std::size_t>(bucket); }
 std::size_t Index(Account account) { return static_cast<std::size_t>(account); }
 std::size_t Size(int n) { return static_cast<std::size_t>(n); }
 
@@ -71,20 +74,7 @@ void AddOps(const Composition& c, Workspace& w) {
   for (const OpTerm& term : c.form.op_terms) {
     ClassCosts& cost = w.costs[term.layer_class];
     const double seconds = term.count * w.op_seconds[term.price];
-    switch (term.bucket) {
-      case Bucket::kForward:
-        cost.forward += seconds;
-        break;
-      case Bucket::kReplay:
-        cost.replay += seconds;
-        break;
-      case Bucket::kInputGradient:
-        cost.input_gradient += seconds;
-        break;
-      case Bucket::kWeightGradient:
-        cost.weight_gradient += seconds;
-        break;
-    }
+    cost.seconds[Index(term.bucket)] += seconds;
   }
 }
 
@@ -154,13 +144,19 @@ void AddTransfers(const Composition& c, const Plan& plan, Workspace& w) {
   }
 }
 
-void SumUp(Workspace& w) {
+void SumUp(const Composition& c, Workspace& w) {
+  const auto sum = [&c](const std::array<double, kAxisRoles>& values) {
+    double total = 0;
+    for (const std::uint8_t r : c.form.roles) total += values[r];
+    return total;
+  };
   for (ClassCosts& cost : w.costs) {
-    cost.slot_forward = cost.forward + Sum(cost.blocking_forward);
-    cost.slot_backward =
-        cost.input_gradient + cost.weight_gradient + cost.replay + Sum(cost.blocking_backward);
-    cost.step_now = Sum(cost.step_blocking);
-    cost.step_late = Sum(cost.step_trailing);
+    cost.slot_forward = cost.seconds[Index(Bucket::kForward)] + sum(cost.blocking_forward);
+    cost.slot_backward = cost.seconds[Index(Bucket::kInputGradient)] +
+                         cost.seconds[Index(Bucket::kWeightGradient)] +
+                         cost.seconds[Index(Bucket::kReplay)] + sum(cost.blocking_backward);
+    cost.step_now = sum(cost.step_blocking);
+    cost.step_late = sum(cost.step_trailing);
   }
 }
 
@@ -170,6 +166,7 @@ struct RankWork {
   std::array<double, kAxisRoles> exposed_forward{}, exposed_backward{}, hidden{};
   std::array<double, kAxisRoles> step_exposed{}, step_hidden{};
   double SlotForward() const { return forward + Sum(exposed_forward); }
+  double Slot() const { return SlotForward() + SlotBackward(); }
   double SlotBackward() const { return backward + recompute + Sum(exposed_backward); }
 };
 
@@ -179,9 +176,9 @@ double CountOf(const Composition& c, const Plan& plan, int stage, bool first, st
   return k < c.form.classes.size() ? LayersOn(c, plan, stage, k) : first ? 1 : 0;
 }
 
-void AddScaled(std::array<double, kAxisRoles>& to, const std::array<double, kAxisRoles>& from,
-               double n) {
-  for (std::size_t r = 0; r < kAxisRoles; ++r) to[r] += n * from[r];
+void AddScaled(const Composition& c, std::array<double, kAxisRoles>& to,
+               const std::array<double, kAxisRoles>& from, double n) {
+  for (const std::uint8_t r : c.form.roles) to[r] += n * from[r];
 }
 
 // Gathers one block ahead and reductions one block behind, hidden under the compute of the
@@ -190,9 +187,10 @@ void AddPrefetched(const AccountingRules& rules, const ClassCosts& cost, double 
   const double gather_f = cost.gather_forward, behind = cost.gather_backward + cost.scatter;
   if (gather_f + behind == 0 || rules.prefetch_hides_in_slot) return;
   const std::size_t data = Index(AxisRole::kData);
-  const double forward = cost.forward + Sum(cost.blocking_forward);
-  const double backward =
-      cost.input_gradient + cost.weight_gradient + cost.replay + Sum(cost.blocking_backward);
+  const double forward = cost.seconds[Index(Bucket::kForward)] + Sum(cost.blocking_forward);
+  const double backward = cost.seconds[Index(Bucket::kInputGradient)] +
+                          cost.seconds[Index(Bucket::kWeightGradient)] +
+                          cost.seconds[Index(Bucket::kReplay)] + Sum(cost.blocking_backward);
   // The first gather of a pass has nothing before it and the last reduction nothing behind it.
   const double shown_f = n * std::max(0.0, gather_f - forward) + std::min(gather_f, forward);
   const double shown_b = n * std::max(0.0, behind - backward) +
@@ -204,8 +202,7 @@ void AddPrefetched(const AccountingRules& rules, const ClassCosts& cost, double 
 
 // The classroom's rule: per micro-batch the longer of (compute and blocking traffic) and (gathers
 // and reduction).
-void HideInSlot(double prefetched, RankWork& work) {
-  const double slot = work.SlotForward() + work.SlotBackward();
+void HideInSlot(double prefetched, double slot, RankWork& work) {
   const double shown = std::max(0.0, prefetched - slot);
   work.exposed_backward[Index(AxisRole::kData)] += shown;
   work.hidden[Index(AxisRole::kData)] += prefetched - shown;
@@ -223,15 +220,16 @@ void AddStage(const Composition& c, const Plan& plan, int stage, bool first, con
     if (n == 0) continue;
     const ClassCosts& cost = w.costs[k];
     RankWork& work = sum.work;
-    work.forward += n * cost.forward;
-    work.backward += n * (cost.input_gradient + cost.weight_gradient);
-    work.recompute += n * cost.replay;
-    AddScaled(work.exposed_forward, cost.blocking_forward, n);
-    AddScaled(work.exposed_backward, cost.blocking_backward, n);
-    AddScaled(work.hidden, cost.hidden, n);
-    AddScaled(work.step_exposed, cost.step_blocking, n);
-    AddScaled(work.step_hidden, cost.step_ignored, n);
-    AddScaled(sum.trailing, cost.step_trailing, n);
+    work.forward += n * cost.seconds[Index(Bucket::kForward)];
+    work.backward += n * (cost.seconds[Index(Bucket::kInputGradient)] +
+                          cost.seconds[Index(Bucket::kWeightGradient)]);
+    work.recompute += n * cost.seconds[Index(Bucket::kReplay)];
+    AddScaled(c, work.exposed_forward, cost.blocking_forward, n);
+    AddScaled(c, work.exposed_backward, cost.blocking_backward, n);
+    AddScaled(c, work.hidden, cost.hidden, n);
+    AddScaled(c, work.step_exposed, cost.step_blocking, n);
+    AddScaled(c, work.step_hidden, cost.step_ignored, n);
+    AddScaled(c, sum.trailing, cost.step_trailing, n);
     AddPrefetched(c.rules, cost, n, work);
   }
 }
@@ -286,7 +284,7 @@ double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrde
       const ClassCosts& cost = w.costs[k];
       forward_slot += n * cost.slot_forward;
       backward_slot += n * cost.slot_backward;
-      weights += n * cost.weight_gradient;
+      weights += n * cost.seconds[Index(Bucket::kWeightGradient)];
       now += n * cost.step_now;
       late += n * cost.step_late;
       AddPrefetched(c.rules, cost, n, shown);
@@ -312,32 +310,22 @@ double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrde
 // The same with its parts, for the one rank that is reported.
 RankWork Parts(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
                double prefetch, const Workspace& w) {
-  RankWork all;
-  std::array<double, kAxisRoles> trailing{};
-  double blocks = 0, backward = 0;
+  StageSum sum;
+  double blocks = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     const int stage = StageOf(plan, rank, chunk, order);
-    StageSum one;
-    AddStage(c, plan, stage, chunk == 0, w, one);
-    if (prefetch > 0) HideInSlot(prefetch, one.work);
-    all.forward += one.work.forward;
-    all.backward += one.work.backward;
-    all.recompute += one.work.recompute;
-    AddScaled(all.exposed_forward, one.work.exposed_forward, 1);
-    AddScaled(all.exposed_backward, one.work.exposed_backward, 1);
-    AddScaled(all.hidden, one.work.hidden, 1);
-    AddScaled(all.step_exposed, one.work.step_exposed, 1);
-    AddScaled(all.step_hidden, one.work.step_hidden, 1);
-    AddScaled(trailing, one.trailing, 1);
-    backward += one.work.SlotBackward();
+    const double before = sum.work.Slot();
+    AddStage(c, plan, stage, chunk == 0, w, sum);
+    if (prefetch > 0) HideInSlot(prefetch, sum.work.Slot() - before, sum.work);
     blocks += BlocksOn(c, plan, stage);
   }
-  const double late = Sum(trailing), shown = TrailingShown(late, blocks, backward);
+  const double late = Sum(sum.trailing);
+  const double shown = TrailingShown(late, blocks, sum.work.SlotBackward());
   for (std::size_t r = 0; r < kAxisRoles && late > 0; ++r) {
-    all.step_exposed[r] += trailing[r] / late * shown;
-    all.step_hidden[r] += trailing[r] / late * (late - shown);
+    sum.work.step_exposed[r] += sum.trailing[r] / late * shown;
+    sum.work.step_hidden[r] += sum.trailing[r] / late * (late - shown);
   }
-  return all;
+  return sum.work;
 }
 
 RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
@@ -478,12 +466,14 @@ void ComputeCosts(const Composition& c, const Plan& plan, int pipeline_rank, Wor
   for (std::size_t i = 0; i < c.form.masks.size(); ++i) {
     if (w.degrees[i] > 1) w.span_of[i] = w.spans.Of(c.form.masks[i], pipeline_rank);
   }
-  std::fill(w.costs.begin(), w.costs.end(), ClassCosts());
+  static_assert(std::is_trivially_copyable_v<ClassCosts>);
+  std::memset(static_cast<void*>(w.costs.data()), 0,
+              w.costs.size() * sizeof(ClassCosts));  // all 0.0
   for (const MemoryTerm& term : c.form.memory_terms)
     w.costs[term.layer_class].bytes[term.slot] += w.blocks[term.block];
   AddOps(c, w);
   AddTransfers(c, plan, w);
-  SumUp(w);
+  SumUp(c, w);
 }
 
 Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder* order,

@@ -21,7 +21,7 @@ namespace shardlab {
 struct ClassCosts {
   std::array<double, kMemorySlots>
       bytes{};  // [Account], then activations of a micro-batch by residency
-  double forward = 0, input_gradient = 0, weight_gradient = 0, replay = 0;  // seconds
+  std::array<double, kBuckets> seconds{};  // of compute, [Bucket]
   // Seconds of collectives per micro-batch that block, by role, in the forward and in the backward
   // pass.
   std::array<double, kAxisRoles> blocking_forward{}, blocking_backward{};

@@ -524,6 +524,17 @@ Form CompileForm(const Edited& edited, const Precision& precision,
         return t.hide == HideBehind::kLastBackward ||
                (t.hide == HideBehind::kPrefetch && !rules.prefetch_hides_in_slot);
       });
+  for (const TransferRow& row : form.transfers) {
+    const auto role = static_cast<std::uint8_t>(row.role);
+    if (std::find(form.roles.begin(), form.roles.end(), role) == form.roles.end()) {
+      form.roles.push_back(role);
+    }
+  }
+  // Gathers and reductions of several roles are put down to data.
+  const auto data = static_cast<std::uint8_t>(AxisRole::kData);
+  if (std::find(form.roles.begin(), form.roles.end(), data) == form.roles.end()) {
+    form.roles.push_back(data);
+  }
   return form;
 }
 

@@ -75,6 +75,7 @@ struct SavedRow {
 };
 
 enum class Bucket : std::uint8_t { kForward, kReplay, kInputGradient, kWeightGradient };
+inline constexpr int kBuckets = 4;
 
 // One op of one pass, for explaining and for compiling.
 struct OpRow {
@@ -152,12 +153,13 @@ struct Form {
   std::vector<MemoryTerm> memory_terms;
   std::vector<OpTerm> op_terms;
   std::vector<TransferTerm> transfer_terms;
-  AtomMask batch_atoms = 0;    // the atoms that cut the batch somewhere
-  std::uint16_t tokens = 0;    // block: tokens of a micro-batch on a rank
-  std::uint16_t boundary = 0;  // block: the stream that a pipeline rank sends on
-  double state_width = 0;      // bytes of optimizer state per updated parameter
-  double update_width = 0;     // bytes of gradient and weight that its update reads and writes
-  bool overlaps = false;       // some transfer is hidden block by block: the step is an estimate
+  AtomMask batch_atoms = 0;         // the atoms that cut the batch somewhere
+  std::uint16_t tokens = 0;         // block: tokens of a micro-batch on a rank
+  std::uint16_t boundary = 0;       // block: the stream that a pipeline rank sends on
+  double state_width = 0;           // bytes of optimizer state per updated parameter
+  double update_width = 0;          // bytes of gradient and weight that its update reads and writes
+  std::vector<std::uint8_t> roles;  // AxisRoles that some transfer has
+  bool overlaps = false;  // some transfer is hidden block by block: the step is an estimate
   struct ClassRow {
     StagePosition position = StagePosition::kLayer;
     int repeat = 1;
