@@ -104,9 +104,10 @@ struct StateEdit {
   TensorFilter which;          // among parameters
   std::vector<AxisPart> over;  // or, when empty, all axes with a role in `roles`
   std::vector<AxisRole> roles;
-  bool shard_state = true;      // optimizer state
-  bool shard_gradient = false;  // what is kept between micro-batches
-  bool shard_home = false;      // the weights between uses
+  bool shard_state = true;               // optimizer state
+  bool shard_gradient = false;           // what is kept between micro-batches
+  bool shard_home = false;               // the weights between uses
+  std::vector<AxisPart> home_over = {};  // which of those atoms cut the home; empty: all of them
   bool reduce_each_micro_batch = false;
   bool keep_after_forward = false;
 };

@@ -84,7 +84,11 @@ int RunShardlab(const std::vector<std::string>& args, std::ostream& out, std::os
                 const Terminal& terminal) {
   const Streams streams{out, err, terminal};
   try {
-    return Dispatch(args, streams);
+    const int status = Dispatch(args, streams);
+    // A full disk or a closed pipe must not look like success.
+    if (out.flush()) return status;
+    err << "shardlab: the output cannot be written\n";
+    return status == kDone ? kOther : status;
   } catch (const std::exception& e) {
     // No mistake of the user gets here; say what is known rather than die.
     err << "shardlab: internal error: " << e.what() << "\n";

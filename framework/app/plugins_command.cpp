@@ -16,6 +16,7 @@
 #include "io/plugin_registry.h"
 #include "io/plugin_template.h"
 #include "io/render_diagnostics.h"
+#include "io/toml_value.h"
 
 namespace shardlab {
 namespace {
@@ -136,6 +137,8 @@ struct Command {
       if (name.empty() || info.name == name) shown.push_back(info);
     }
     if (!name.empty() && shown.empty()) {
+      if (ShowData(registry, name)) return 0;
+      for (const DataFolder& folder : registry.DataFolders()) names.push_back(folder.name);
       const std::string near = Nearest(name, names);
       Warn(diagnostics);
       return Refuse(
@@ -173,6 +176,26 @@ struct Command {
       Print(document);
     }
     return 0;
+  }
+
+  // Plugins without code: what their files say. False when there is none of that name.
+  bool ShowData(const PluginRegistry& registry, const std::string& name) const {
+    Json data = Json::array();
+    for (const DataFolder& folder : registry.DataFolders()) {
+      if (folder.name != name) continue;
+      const std::string file = absl::StrCat(folder.directory, "/", folder.kind, ".toml");
+      Diagnostics ignored;
+      const Value value = ReadTomlFile(file, ignored);
+      data.push_back(
+          {{"name", name}, {"kind", folder.kind}, {"file", file}, {"values", ValueToJson(value)}});
+      if (options.json) continue;
+      out << name << ": " << folder.kind << ", without code\n  " << file << "\n";
+      for (const auto& [key, item] : value.table)
+        out << "  " << key << " = " << ToToml(item) << "\n";
+    }
+    if (options.json && !data.empty())
+      Print({{"schema", kSchema}, {"plugins", Json::array()}, {"data", data}});
+    return !data.empty();
   }
 
   int Check(const std::string& library) const {

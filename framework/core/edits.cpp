@@ -166,10 +166,11 @@ class Applier {
     });
   }
 
-  AtomMask AtomsOver(const StateEdit& e) const {
+  // Those of the parts, or, when there are none, of all axes with these roles.
+  AtomMask AtomsOf(const std::vector<AxisPart>& parts, const std::vector<AxisRole>& roles) const {
     AtomMask mask = 0;
-    for (const AxisPart& part : e.over) mask = static_cast<AtomMask>(mask | AtomsOf(part));
-    return e.over.empty() ? AtomsOf(e.roles) : mask;
+    for (const AxisPart& part : parts) mask = static_cast<AtomMask>(mask | AtomsOf(part));
+    return parts.empty() ? AtomsOf(roles) : mask;
   }
 
   AtomMask AtomsOf(const AxisPart& part) const { return shardlab::AtomsOf(out_.mesh, part); }
@@ -187,7 +188,8 @@ class Applier {
     for (Tensor& tensor : out_.program.tensors)
       tensor.home = tensor.state = tensor.gradient = tensor.use;
     Each<StateEdit>([&](const StateEdit& e, const Edit& edit) {
-      const AtomMask over = AtomsOver(e);
+      const AtomMask over = AtomsOf(e.over, e.roles);
+      const AtomMask home = e.home_over.empty() ? over : AtomsOf(e.home_over, {});
       for (std::size_t i = 0; i < out_.program.tensors.size(); ++i) {
         Tensor& w = out_.program.tensors[i];
         if (w.role != TensorRole::kParameter) continue;
@@ -203,7 +205,7 @@ class Applier {
           if (!(over & partial & (1u << a)) || !w.use.at(a).whole()) continue;
           if (e.shard_state) w.state.Set(a, Layout::Flat());
           if (e.shard_gradient) w.gradient.Set(a, Layout::Flat());
-          if (e.shard_home) w.home.Set(a, Layout::Flat());
+          if (e.shard_home && (home >> a & 1)) w.home.Set(a, Layout::Flat());
         }
         w.reduce_each_micro_batch = e.reduce_each_micro_batch;
         w.keep_after_forward = e.keep_after_forward;

@@ -272,7 +272,9 @@ class Explainer {
         if (!hides[i]) blocking += out_.transfers[i].exposed_seconds;
       }
       for (const double s : out_.evaluation.time.exposed) exposed += s;
-      const double share = std::clamp((exposed - blocking) / hideable, 0.0, 1.0);
+      // Less than a billionth of the step is rounding.
+      const bool rounding = exposed - blocking < 1e-9 * out_.evaluation.step;
+      const double share = rounding ? 0 : std::min((exposed - blocking) / hideable, 1.0);
       for (std::size_t i = 0; i < out_.transfers.size(); ++i) {
         if (hides[i]) out_.transfers[i].exposed_seconds = share * out_.transfers[i].seconds;
       }

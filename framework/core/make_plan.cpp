@@ -23,7 +23,7 @@ class PlanMaker {
     plan_.micro_batch_size = request_.micro_batch_size;
     SplitLayers();
     Degrees();
-    if (ErrorCount() == before) Borrowers();
+    if (degrees_known_ && !Borrowers()) degrees_known_ = false;  // no atoms, so no batch to divide
     Requirements();
     if (degrees_known_) MicroBatches();
     if (ErrorCount() != before) return std::nullopt;
@@ -192,7 +192,7 @@ class PlanMaker {
   void SetAtoms() {
     for (const Axis& axis : mesh_.axes()) {
       int rest = axis.borrows ? std::max(1, Declared(axis)) : degree_[axis.name];
-      if (!axis.borrows) rest /= std::max(1, Lent(axis));
+      if (!axis.borrows) rest = std::max(1, rest / std::max(1, Lent(axis)));
       for (const AtomId atom : axis.order) {
         if (mesh_.axis(mesh_.atoms()[atom.index()].owner).name != axis.name) continue;
         const std::string& bound = mesh_.atoms()[atom.index()].bound;
@@ -219,11 +219,13 @@ class PlanMaker {
     return lent;
   }
 
-  void Borrowers() {
+  bool Borrowers() {
+    bool good = true;
     for (const Axis& lender : mesh_.axes()) {
       if (lender.borrows) continue;
       const int lent = Lent(lender), degree = degree_[lender.name];
       if (degree % lent == 0) continue;
+      good = false;
       for (const Axis& axis : mesh_.axes()) {
         if (!axis.borrows || (axis.atoms & lender.atoms) != axis.atoms) continue;
         diagnostics_.Error("plan.borrow", axis.place,
@@ -232,6 +234,7 @@ class PlanMaker {
                            absl::StrCat("legal: ", Enumerate(Divisors(degree), "or")));
       }
     }
+    return good;
   }
 
   void Requirements() {

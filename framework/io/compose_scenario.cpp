@@ -37,6 +37,9 @@ class Composer {
 
   ComposedScenario Run() {
     if (scenario_.root.kind != Value::kTable) return std::move(out_);
+    for (const Override& set : scenario_.overrides) {
+      out_.overrides.push_back(absl::StrCat(set.key, " = ", ToToml(set.value)));
+    }
     TopLevel();
     if (!accounting_) return std::move(out_);
     ReadPrecision();

@@ -22,6 +22,7 @@ struct ComposedScenario {
   std::unique_ptr<Composition> composition;  // null when the scenario has errors
   PlanRequest request;
   std::string name;
+  std::vector<std::string> overrides;  // "key = value" of each --set
   std::string software;
   std::string mesh_order;
   nlohmann::ordered_json resolved;  // the scenario with every default filled in

@@ -67,11 +67,28 @@ class Report {
     absl::StrAppend(&out_, style_.Bold(Padded(name, kIndent)), Wrapped(text, kIndent, Width()));
   }
 
+  // What the title does not say: the accounting, and what the command line changed.
+  std::string Heading() const {
+    std::string text = absl::StrCat("  (", c_.rules.name, " accounting");
+    for (const std::string& set : planned_.composed.overrides) {
+      absl::StrAppend(&text, ", ", Printable(set));
+    }
+    return text + ")";
+  }
+
+  // A name is the user's text; a terminal must not obey it.
+  static std::string Printable(std::string text) {
+    for (char& c : text) {
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+    }
+    return text;
+  }
+
   void Verdict() {
     const Json& memory = doc_["memory"];
     const std::string verdict = memory["verdict"];
-    absl::StrAppend(&out_, style_.Bold(planned_.composed.name),
-                    style_.Dim(absl::StrCat("  (", c_.rules.name, " accounting)")), "\n\n");
+    absl::StrAppend(&out_, style_.Bold(Printable(planned_.composed.name)), style_.Dim(Heading()),
+                    "\n\n");
     const double peak = memory["peak_bytes"], capacity = memory["capacity_bytes"];
     const std::string where =
         c_.plan.pipeline > 1 ? absl::StrCat(" on pipeline rank ", memory["worst_rank"].get<int>())
@@ -103,9 +120,16 @@ class Report {
                                  " parameters, on ", machine.devices, " x ", machine.name));
     std::string axes;
     for (const Axis& axis : c_.edited.mesh.axes()) {
+      if (axis.borrows) continue;
       absl::StrAppend(&axes, axes.empty() ? "" : " x ", axis.name, " ", c_.plan.Size(axis.atoms));
-      if (axis.role == AxisRole::kTensor && plan["sequence_parallel"].get<bool>())
+      if (axis.role == AxisRole::kTensor && plan["sequence_parallel"].get<bool>()) {
         axes += " (sequence parallel)";
+      }
+      // Borrowed ranks do not multiply the world.
+      for (const Axis& other : c_.edited.mesh.axes()) {
+        if (!other.borrows || (other.atoms & ~axis.atoms) != 0) continue;
+        absl::StrAppend(&axes, " (of them ", other.name, " ", c_.plan.Size(other.atoms), ")");
+      }
     }
     absl::StrAppend(&axes, axes.empty() ? "" : " x ", "pipeline ", c_.plan.pipeline);
     if (c_.plan.pipeline > 1) absl::StrAppend(&axes, " (", c_.schedule_name, ")");

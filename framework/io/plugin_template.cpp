@@ -132,6 +132,23 @@ std::string CommandLines(const char* commands, bool test) {
   return lines;
 }
 
+// The class goes into a header, in a namespace of its own, so that a test can include it; the entry
+// stays behind.
+std::pair<std::string, std::string> SplitSource(const std::string& text, const std::string& stem) {
+  const std::size_t entry = text.find("SHARDLAB_PLUGIN(");
+  const std::string space = absl::StrCat("shardlab::", stem);
+  std::string header =
+      absl::StrReplaceAll(text.substr(0, entry),
+                          {{"namespace {", absl::StrCat("namespace ", space, " {")},
+                           {"}  // namespace\n\n", absl::StrCat("}  // namespace ", space, "\n")}});
+  // The comment that opens the file stands below the guard, as in every header.
+  header.insert(0, "#pragma once\n");
+  std::string source = absl::StrCat("#include \"", stem, ".h\"\n\n", text.substr(entry));
+  const std::size_t name = source.find(", ") + 2;  // SHARDLAB_PLUGIN("name", Class, ...
+  source.insert(name, absl::StrCat(space, "::"));
+  return {std::move(header), std::move(source)};
+}
+
 }  // namespace
 
 std::string PluginFileStem(const std::string& name) {
@@ -173,12 +190,11 @@ absl::StatusOr<std::vector<std::string>> WritePluginTemplate(const std::string& 
     return absl::UnavailableError(
         absl::StrCat(folder.string(), " cannot be made: ", failed.message()));
   }
+  const auto [header, source] = SplitSource(fill(texts.source, false), PluginFileStem(name));
   const std::vector<std::pair<std::string, std::string>> files = {
-      {PluginFileStem(name) + ".cpp", fill(texts.source, false)},
-      {"CMakeLists.txt", fill(kCMakeLists, false)},
-      {"README.md", fill(kReadme, false)},
-      {"example.toml", fill(texts.scenario, false)},
-      {"test.sh", fill(kTest, true)},
+      {PluginFileStem(name) + ".h", header},         {PluginFileStem(name) + ".cpp", source},
+      {"CMakeLists.txt", fill(kCMakeLists, false)},  {"README.md", fill(kReadme, false)},
+      {"example.toml", fill(texts.scenario, false)}, {"test.sh", fill(kTest, true)},
   };
   std::vector<std::string> written;
   for (const auto& [file, text] : files) {

@@ -138,8 +138,8 @@ TEST_F(NewPlugin, WritesAFolderOfEachKind) {
     const Command run({"new", kind, name}, {});
     EXPECT_EQ(run.status, 0) << run.err;
     for (const std::string& file :
-         {"my_" + kind + ".cpp", std::string("CMakeLists.txt"), std::string("README.md"),
-          std::string("example.toml"), std::string("test.sh")}) {
+         {"my_" + kind + ".h", "my_" + kind + ".cpp", std::string("CMakeLists.txt"),
+          std::string("README.md"), std::string("example.toml"), std::string("test.sh")}) {
       EXPECT_THAT(run.out, HasSubstr("./" + name + "/" + file));
       const std::string text = BadFolder::Bytes(name + "/" + file);
       EXPECT_THAT(text, HasSubstr(name)) << file;

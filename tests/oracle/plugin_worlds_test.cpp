@@ -8,6 +8,7 @@
 
 #include "../../plugins/strategies/checkpointing/checkpointing.h"
 #include "../../plugins/strategies/data/data.h"
+#include "../../plugins/strategies/hierarchical-zero/hierarchical_zero.h"
 #include "../../plugins/strategies/tensor/tensor.h"
 #include "../../plugins/strategies/zero/zero.h"
 #include "oracle/toy_models.h"
@@ -66,6 +67,10 @@ Choice ShippedCheckpointing(int segment) {
       {{"mode", Value::Text("full")}, {"segment", Value::Integer(segment)}});
 }
 
+Choice ShippedHierarchicalZero() {
+  return With<hierarchical_zero::HierarchicalZero>("hierarchical zero", {});
+}
+
 TEST(PluginWorldsTest, ShippedStrategiesOnEveryMesh) {
   Tally tally;
   const Choices data = {With<data::Data>("data", {})};
@@ -80,7 +85,8 @@ TEST(PluginWorldsTest, ShippedStrategiesOnEveryMesh) {
               {ShippedZero(1)},
               {ShippedZero(2)},
               {ShippedZero(2, "step")},
-              {ShippedZero(3)}},
+              {ShippedZero(3)},
+              {ShippedHierarchicalZero()}},
              {{}, {ShippedCheckpointing(1)}, {ShippedCheckpointing(2)}},
              {{}, {ContextGather()}},
          })) {

@@ -69,7 +69,7 @@ class H100Dgx final : public Hardware {
         &nodes_);
     v.Integer({.name = "devices",
                .description = "GPUs, instead of nodes",
-               .minimum = 0,
+               .minimum = 1,
                .maximum = 1 << 23,
                .automatic = "8 x nodes"},
               &devices_);
@@ -190,8 +190,13 @@ class H100Dgx final : public Hardware {
   static constexpr double kHostMemory = 2e12 / kDevicesPerNode;
 
   void CheckSize(const InitContext& context) {
-    const bool by_devices = context.is_given("devices") && devices_ > 0;
-    if (by_devices && context.is_given("nodes") && devices_ != kDevicesPerNode * nodes_) {
+    bool by_devices = context.is_given("devices");
+    // Of two that differ, what was said last, on the command line, holds.
+    const bool devices_set = by_devices && context.place_of("devices").file == "--set";
+    const bool nodes_set = context.is_given("nodes") && context.place_of("nodes").file == "--set";
+    if (nodes_set && !devices_set) by_devices = false;
+    if (by_devices && context.is_given("nodes") && nodes_set == devices_set &&
+        devices_ != kDevicesPerNode * nodes_) {
       Diagnostic d;
       d.code = "hardware.size";
       d.message = "nodes = " + std::to_string(nodes_) +
@@ -208,7 +213,7 @@ class H100Dgx final : public Hardware {
   }
 
   void BuildMachine() {
-    machine_.name = "DGX H100";
+    machine_.name = "H100 SXM 80GB (DGX)";
     machine_.devices = devices_;
     machine_.memory = Bytes(memory_);
     machine_.outside_allocator = Bytes(overhead_);
