@@ -153,7 +153,9 @@ struct DeclareEdit {
   std::vector<AxisRole> over;  // all axes with these roles
   std::vector<std::string> dimensions;
 };
-struct PlanFactEdit {  // a number, word or flag for `plan` in the report: zero_stage = 1
+// A number, word or flag for `plan` in the report: zero_stage = 1. Stated only by a strategy that
+// does something; two that state the same contradict each other.
+struct PlanFactEdit {
   std::string key;
   Value value;
 };

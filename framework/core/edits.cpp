@@ -101,8 +101,17 @@ class Applier {
       return std::tie(a.spec.role, a.spec.name) < std::tie(b.spec.role, b.spec.name);
     });
     out_.mesh = BuildMesh(axes, mesh_order, mesh_place, &diagnostics_);
-    Each<PlanFactEdit>(
-        [&](const PlanFactEdit& e, const Edit&) { out_.plan_facts[e.key] = e.value; });
+    // Strategies that do nothing state nothing, so whatever is stated twice must agree.
+    std::map<std::string, std::int16_t> stated;
+    Each<PlanFactEdit>([&](const PlanFactEdit& e, const Edit& edit) {
+      const auto [known, fresh] = stated.emplace(e.key, edit.author);
+      if (fresh) {
+        out_.plan_facts[e.key] = e.value;
+      } else if (known->second != edit.author) {
+        Clash(absl::StrCat("both say what \"", e.key, "\" of the plan is"), known->second,
+              edit.author);
+      }
+    });
   }
 
   void Clash(const std::string& what, std::int16_t first, std::int16_t second) {

@@ -31,12 +31,12 @@ class Checkpointing final : public Strategy {
   }
 
   void Apply(Editor& edit) const override {
+    if (mode_ == "none") return;
     Value recompute;
     recompute.kind = Value::kTable;
     recompute.table.emplace_back("mode", Value::Text(mode_));
     recompute.table.emplace_back("segment", Value::Integer(segment_));
     edit.PlanFact("recompute", std::move(recompute));
-    if (mode_ == "none") return;
     RecomputeEdit all;
     all.which = [](const OpView& op) { return op.InBlock(); };
     all.whole_block = true;

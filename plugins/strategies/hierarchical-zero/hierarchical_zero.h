@@ -6,7 +6,7 @@
 // 2304.11277) its weights.
 //
 //   [strategy.hierarchical-zero]
-//   degree = 8
+//   group = 8
 
 #include "api/strategy.h"
 
@@ -16,15 +16,16 @@ class HierarchicalZero final : public Strategy {
  public:
   void Visit(ParameterVisitor& v) override {
     v.Integer(
-        {"degree", "replicas, neighbours, that keep one copy of the weights together", 1, 1 << 16},
-        &degree_);
+        {"group", "replicas, neighbours, that keep one copy of the weights together", 1, 1 << 16},
+        &group_);
   }
 
   void Apply(Editor& edit) const override {
     AxisSpec spec;
     spec.name = "inner";
     spec.role = AxisRole::kData;
-    spec.degree = degree_;
+    spec.degree = group_;
+    spec.parameter = "group";
     // The innermost ranks of the data axis, whatever the batch does with them.
     spec.borrow_from = {AxisRole::kData};
     const AxisPart inner = edit.Axis(spec);
@@ -37,7 +38,7 @@ class HierarchicalZero final : public Strategy {
     state.reduce_each_micro_batch = true;
     edit.State(state);
     edit.PlanFact("zero_stage", Value::Integer(3));
-    edit.PlanFact("fsdp_shard", Value::Integer(degree_));
+    edit.PlanFact("fsdp_shard", Value::Integer(group_));
     edit.Hide({[](const TransferView& t) {
                  return t.parameter && t.when == When::kMicroBatch &&
                         (t.role == AxisRole::kData || t.role == AxisRole::kContext);
@@ -54,7 +55,7 @@ class HierarchicalZero final : public Strategy {
   }
 
  private:
-  int degree_ = 8;
+  int group_ = 8;
 };
 
 }  // namespace shardlab::hierarchical_zero

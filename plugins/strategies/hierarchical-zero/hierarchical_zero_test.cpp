@@ -55,7 +55,7 @@ Edited Apply(bool first, const std::map<std::string, bool>& facts = {}) {
   HierarchicalZero strategy;
   const Replicas replicas;
   Diagnostics said;
-  const Value table = ParseToml("degree = 4", "scenario.toml", said);
+  const Value table = ParseToml("group = 4", "scenario.toml", said);
   ParameterReader reader(&table, Place{}, {}, &said);
   strategy.Visit(reader);
   reader.Finish();

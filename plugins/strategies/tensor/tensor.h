@@ -51,7 +51,7 @@ class Tensor final : public Strategy {
         edit.KeepMoved([](const TensorView& t) { return t.role() == TensorRole::kStream; });
       }
     }
-    edit.PlanFact("sequence_parallel", Value::Boolean(sequence_parallel_));
+    if (sequence_parallel_) edit.PlanFact("sequence_parallel", Value::Boolean(true));
     if (overlap_ > 0) {
       edit.Hide({[](const TransferView& t) { return !t.parameter && t.role == AxisRole::kTensor; },
                  HideBehind::kShare, overlap_, true});
