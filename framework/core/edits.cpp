@@ -46,6 +46,7 @@ class Applier {
     });
     if (diagnostics_.HasErrors()) return std::nullopt;
     out_.derived = Derive(out_.program, out_.mesh);
+    StateFacts();
     Realise();
     RefuseImpossible();
     DeclareTransfers();
@@ -101,6 +102,9 @@ class Applier {
       return std::tie(a.spec.role, a.spec.name) < std::tie(b.spec.role, b.spec.name);
     });
     out_.mesh = BuildMesh(axes, mesh_order, mesh_place, &diagnostics_);
+  }
+
+  void StateFacts() {
     // Strategies that do nothing state nothing, so whatever is stated twice must agree.
     std::map<std::string, std::int16_t> stated;
     Each<PlanFactEdit>([&](const PlanFactEdit& e, const Edit& edit) {
