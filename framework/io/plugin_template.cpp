@@ -146,6 +146,8 @@ std::pair<std::string, std::string> SplitSource(const std::string& text, const s
   std::string source = absl::StrCat("#include \"", stem, ".h\"\n\n", text.substr(entry));
   const std::size_t name = source.find(", ") + 2;  // SHARDLAB_PLUGIN("name", Class, ...
   source.insert(name, absl::StrCat(space, "::"));
+  const std::size_t description = source.find(", \"", name);
+  source.replace(description, 2, ",\n                ");
   return {std::move(header), std::move(source)};
 }
 
