@@ -233,7 +233,7 @@ class Compiler {
 
   void AddForward(const Step& step) {
     const Op& op = program_.op(step.op);
-    if (op.kind == OpKind::kLump) return;
+    if (op.kind == OpKind::kLump || op.kind == OpKind::kBias) return;
     OpPrice price = NewPrice(op, step.phase);
     Shape(price, op, -1);
     for (std::size_t i = 0; i < op.inputs.size(); ++i)
@@ -251,6 +251,8 @@ class Compiler {
   void AddGradient(const Step& step) {
     const Op& op = program_.op(step.op);
     if (op.kind == OpKind::kLump) return;
+    // A bias is added by the product before it; the gradient of what it is added to is its own.
+    if (op.kind == OpKind::kBias && step.phase == Phase::kInputGradient) return;
     const bool product = op.kind == OpKind::kProduct;
     for (std::size_t j = 0; j < op.inputs.size(); ++j) {
       if (!(step.operands >> j & 1)) continue;

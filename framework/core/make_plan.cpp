@@ -25,6 +25,7 @@ class PlanMaker {
     Degrees();
     if (ErrorCount() == before) Borrowers();
     Requirements();
+    Limits();
     if (degrees_known_) MicroBatches();
     if (ErrorCount() != before) return std::nullopt;
     Schedule();
@@ -258,6 +259,21 @@ class PlanMaker {
                        axis != nullptr ? axis->name : mesh_.NameOf(requirement.atoms), " degree ",
                        degree),
           absl::StrCat("legal: ", Enumerate(legal, "or")));
+    }
+  }
+
+  // What the model cannot be cut along at all.
+  void Limits() {
+    for (const Limit& limit : c_.edited.program.limits) {
+      if (limit.role == AxisRole::kPipeline) {
+        if (plan_.pipeline > 1) {
+          diagnostics_.Error("plan.limit", request_.pipeline_place, limit.why, limit.hint);
+        }
+        continue;
+      }
+      const AxisId axis = mesh_.Find(limit.role);
+      if (!axis.valid() || Declared(mesh_.axis(axis)) == 1) continue;
+      diagnostics_.Error("plan.limit", mesh_.axis(axis).place, limit.why, limit.hint);
     }
   }
 
