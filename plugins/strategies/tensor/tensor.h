@@ -37,9 +37,11 @@ class Tensor final : public Strategy {
     edit.Shard(kv, "kv_heads", not_data);
     edit.Shard(queries, "group", not_data);
     edit.Shard(axis, "ffn", not_data);
+    edit.Shard(axis, "shared_ffn", not_data);
     edit.Shard(axis, "vocabulary", not_data);
     edit.Require(axis, {"kv_heads", "group"}, "attention heads");
     edit.Require(axis, {"ffn"}, "units of the MLP");
+    edit.Require(axis, {"shared_ffn"}, "units of the shared experts");
     edit.Require(axis, {"vocabulary"}, "words of the vocabulary");
     if (sequence_parallel_) {
       edit.Fill(axis, "sequence", [](const TensorView& t) {
