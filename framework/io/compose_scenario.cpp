@@ -13,6 +13,7 @@
 #include "core/edits.h"
 #include "io/catalog.h"
 #include "io/guarded.h"
+#include "io/import_hf.h"
 #include "io/parameter_io.h"
 #include "io/toml_value.h"
 
@@ -552,7 +553,10 @@ class Composer {
 
 ComposedScenario ComposeScenario(const PluginRegistry& registry, const Scenario& scenario,
                                  Diagnostics* diagnostics) {
-  return Composer(registry, scenario, diagnostics).Run();
+  if (!ImportsHf(scenario)) return Composer(registry, scenario, diagnostics).Run();
+  Scenario imported = scenario;
+  if (!ImportHf(registry, &imported, diagnostics)) return {};
+  return Composer(registry, imported, diagnostics).Run();
 }
 
 }  // namespace shardlab
