@@ -98,6 +98,10 @@ double TransformerShape::Total(double experts_of_a_layer) const {
   sum += (tied ? 1 : 2) * v * h + Norm(h) + static_cast<double>(positions) * h;
   if (embedding_norm) sum += Norm(h);
   if (head_bias) sum += v;
+  if (mtp) {
+    // Its own embedding, head and three norms, and the product that joins stream and embedding.
+    sum += layer + Router() + Shared() + experts_of_a_layer + 2 * h * h + 3 * Norm(h) + 2 * v * h;
+  }
   return sum;
 }
 
@@ -202,6 +206,10 @@ void Transformer::VisitExperts(ParameterVisitor& v) {
             &s.dense_layers);
   v.Integer({"moe_every", "after those, one layer in so many has experts", 1, 100000},
             &s.moe_every);
+  v.Boolean({"mtp",
+             "one more layer with experts that predicts the token after next, with an embedding "
+             "and a head of its own"},
+            &s.mtp);
   v.Boolean({"sinks", "a learned logit of each head that takes attention from the keys"}, &s.sinks);
 }
 
@@ -358,6 +366,7 @@ class Writer {
       if (s_.q_lora > 0) p_.Dimension('q', "q_latent", s_.q_lora);
     }
     p_.Alias('t', 's');  // keys of attention
+    if (s_.mtp) p_.Alias('j', 'h');
   }
 
   void Ops() {
@@ -366,6 +375,7 @@ class Writer {
     if (dense > 0) Layer(routed > 0 ? "dense layer" : "layer", dense, false);
     if (routed > 0) Layer("layer", routed, true);
     Head();
+    if (s_.mtp) FurtherToken();
   }
 
   void Coarse() {
@@ -565,7 +575,11 @@ class Writer {
 
   void Layer(const char* name, int repeat, bool routed) {
     p_.BeginClass(name, StagePosition::kLayer, repeat, /*block=*/true);
-    const TensorId x = p_.Input("x", "bsh");
+    p_.Output(Block(p_.Input("x", "bsh"), routed));
+    p_.EndClass();
+  }
+
+  TensorId Block(TensorId x, bool routed) {
     const bool before = !s_.post_norm, after = s_.post_norm || s_.norms == 4;
     if (s_.parallel) {
       const TensorId n1 = Norm("attention norm", "attention.norm", x);
@@ -573,9 +587,7 @@ class Writer {
       const TensorId n2 = s_.norms == 1 ? n1 : Norm("mlp norm", "mlp.norm", x);
       const TensorId z = Feed(n2, routed);
       const TensorId both = p_.Add("attention and mlp", {y, "bsh"}, {z, "bsh"});
-      p_.Output(p_.Add("residual", {x, "bsh"}, {both, "bsh"}));
-      p_.EndClass();
-      return;
+      return p_.Add("residual", {x, "bsh"}, {both, "bsh"});
     }
     const TensorId n1 = before ? Norm("attention norm", "attention.norm", x) : x;
     TensorId y = Attention(n1);
@@ -584,25 +596,53 @@ class Writer {
     const TensorId n2 = before ? Norm("mlp norm", "mlp.norm", middle) : middle;
     TensorId z = Feed(n2, routed);
     if (after) z = Norm("mlp post norm", "mlp.post_norm", z);
-    p_.Output(p_.Add("mlp residual", {middle, "bsh"}, {z, "bsh"}));
+    return p_.Add("mlp residual", {middle, "bsh"}, {z, "bsh"});
+  }
+
+  // One module of multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2): the stream
+  // and the next token's embedding, each normed, joined by one product of twice the width.
+  void FurtherToken() {
+    p_.BeginClass("further token", StagePosition::kLast);
+    const TensorId x = p_.Input("x", "bsh");
+    const TensorId tokens = p_.Data("next tokens", "bsv");
+    const TensorId table = p_.Parameter("further embedding", "vh");
+    const TensorId e =
+        p_.Lookup("further embed", {tokens, "bsv"}, {table, "vh"}, "bsh", TensorRole::kStream);
+    const TensorId nx = Norm("further stream norm", "further stream.norm", x);
+    const TensorId ne = Norm("further embedding norm", "further embedding.norm", e);
+    const TensorId jx =
+        p_.Product("further stream", {nx, "bsh"}, {p_.Parameter("further join.stream", "hj"), "hj"},
+                   "bsj", TensorRole::kStream);
+    const TensorId je = p_.Product("further joined", {ne, "bsh"},
+                                   {p_.Parameter("further join.embedding", "hj"), "hj"}, "bsj",
+                                   TensorRole::kStream);
+    const TensorId joined = p_.Add("further sum", {jx, "bsj"}, {je, "bsj"});
+    Loss(Block(joined, true), "further ");
     p_.EndClass();
   }
 
   void Head() {
     p_.BeginClass("head", StagePosition::kLast);
     const TensorId last = p_.Input("x", "bsh");
-    const TensorId nf = Norm("final norm", "norm", last);
-    const Arg head = s_.tied ? Arg{table_, "vh"} : Arg{p_.Parameter("head", "hv"), "hv"};
-    const TensorId targets = p_.Data("targets", "bsv");
-    TensorId logits = p_.Product("logits", {nf, "bsh"}, head, "bsv");
-    logits = Biased(s_.head_bias, "head", logits, "bsv", "v");
-    const TensorId max = p_.MaxReduce("loss max", {logits, "bsv"}, "bs");
-    const TensorId sum = p_.SumExp("loss sum", {logits, "bsv"}, {max, "bs"}, "bs");
-    const TensorId picked =
-        p_.Lookup("loss pick", {targets, "bsv"}, {logits, "bsv"}, "bs", TensorRole::kStatistic);
-    p_.SetDtype(picked, DtypeSlot::kStatistics);
-    p_.LogLoss("loss", {sum, "bs"}, {max, "bs"}, {picked, "bs"});
+    Loss(last, "");
     p_.EndClass();
+  }
+
+  // Norm, logits and cross-entropy; `prefix` of names where this is not the model's own head.
+  void Loss(TensorId x, const std::string& prefix) {
+    const auto op = [&](const char* name) { return absl::StrCat(prefix, name); };
+    const TensorId nf = Norm(op("final norm"), op("norm"), x);
+    const bool own = !prefix.empty() || !s_.tied;
+    const Arg head = own ? Arg{p_.Parameter(op("head"), "hv"), "hv"} : Arg{table_, "vh"};
+    const TensorId targets = p_.Data(op("targets"), "bsv");
+    TensorId logits = p_.Product(op("logits"), {nf, "bsh"}, head, "bsv");
+    if (prefix.empty()) logits = Biased(s_.head_bias, "head", logits, "bsv", "v");
+    const TensorId max = p_.MaxReduce(op("loss max"), {logits, "bsv"}, "bs");
+    const TensorId sum = p_.SumExp(op("loss sum"), {logits, "bsv"}, {max, "bs"}, "bs");
+    const TensorId picked =
+        p_.Lookup(op("loss pick"), {targets, "bsv"}, {logits, "bsv"}, "bs", TensorRole::kStatistic);
+    p_.SetDtype(picked, DtypeSlot::kStatistics);
+    p_.LogLoss(op("loss"), {sum, "bs"}, {max, "bs"}, {picked, "bs"});
   }
 
   // --- the classroom's lumps: bytes kept of a layer without any strategy, two bytes an element
@@ -695,6 +735,11 @@ class Writer {
 
 absl::Status Transformer::Describe(ProgramBuilder& p, const ModelRequest& request) const {
   const TransformerShape& s = shape_;
+  if (s.mtp && request.coarse) {
+    return absl::InvalidArgumentError(
+        "the classroom has no lump for a layer that predicts a further token; leave mtp out, or "
+        "write accounting = \"operator\"");
+  }
   ModelFacts& facts = p.facts();
   facts.name = !name_.empty() ? name_ : preset_.empty() ? family_ : preset_;
   facts.parameters = s.Parameters();

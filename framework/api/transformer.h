@@ -39,6 +39,7 @@ struct SHARDLAB_EXPORT TransformerShape {
   int experts = 0, top_k = 0, expert_ffn = 0, shared_experts = 0, shared_ffn = 0;
   int dense_layers = 0, moe_every = 1;
   bool router_bias = false, shared_gate = false;
+  bool mtp = false;  // a layer that predicts the token after next, with embedding and head
 
   // Multi-head latent attention, when kv_lora > 0.
   int q_lora = 0, kv_lora = 0, qk_nope = 0, qk_rope = 0, v_dim = 0;

@@ -97,12 +97,14 @@ inline Program ShippedRelative(bool bare) {
                                      {"norm", Value::Text(bare ? "none" : "rms")},
                                      {"qk_norm", Value::Text(bare ? "head" : "full")}});
 }
-// Latent attention, a dense layer, gated shared experts, biases of router and experts.
+// Latent attention and a further token, a dense layer, gated shared experts, biases of router and
+// experts.
 inline Program ShippedExperts(bool latent) {
   ModelValues more = {{"shared_gate", Value::Boolean(true)},
                       {"router_bias", Value::Boolean(true)},
                       {"mlp_bias", Value::Boolean(true)}};
   if (latent) {
+    more.emplace("mtp", Value::Boolean(true));
     more =
         Sizes({{"kv_lora", 3}, {"q_lora", 3}, {"qk_nope", 2}, {"qk_rope", 1}, {"v_dim", 3}}, more);
   } else {

@@ -91,6 +91,28 @@ TEST(Moe, WhatDoesLatentAttentionHold) {
   }
 }
 
+// What the checkpoints hold beyond the model: 13,463,426,304 of DeepSeek-V3's, 5,539,962,272 of
+// GLM-4.5's, 3,616,573,568 of GLM-4.5-Air's.
+TEST(Moe, HowLargeIsALayerThatPredictsAFurtherToken) {
+  const auto total = [](const std::string& parameters) {
+    const Program program = Rows(parameters);
+    double sum = 0;
+    for (const Tensor& tensor : program.tensors) {
+      if (tensor.role != TensorRole::kParameter) continue;
+      sum += Elements(program, tensor) * program.layer_class(tensor.layer_class).repeat;
+    }
+    EXPECT_EQ(std::llround(sum), std::llround(program.facts.parameters));
+    return std::llround(sum);
+  };
+  const auto more = [&](const std::string& preset) {
+    const std::string line = "preset = \"" + preset + "\"\n";
+    return total(line + "mtp = true") - total(line);
+  };
+  EXPECT_EQ(more("deepseek-v3"), 13'463'426'304);
+  EXPECT_EQ(more("glm-4.5"), 5'539'962'272);
+  EXPECT_EQ(more("glm-4.5-air"), 3'616'573'568);
+}
+
 TEST(Moe, DenseLayersComeFirst) {
   const Program program = Rows("preset = \"deepseek-v3\"");
   std::vector<std::pair<std::string, int>> layers;
