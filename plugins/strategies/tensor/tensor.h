@@ -39,6 +39,8 @@ class Tensor final : public Strategy {
     edit.Shard(axis, "ffn", not_data);
     edit.Shard(axis, "shared_ffn", not_data);
     edit.Shard(axis, "vocabulary", not_data);
+    // Experts are sliced where nobody else has a use for these ranks.
+    edit.Fill(axis, "expert_ffn", not_data);
     edit.Require(axis, {"kv_heads", "group"}, "attention heads");
     edit.Require(axis, {"ffn"}, "units of the MLP");
     edit.Require(axis, {"shared_ffn"}, "units of the shared experts");
@@ -46,7 +48,7 @@ class Tensor final : public Strategy {
     if (sequence_parallel_) {
       edit.Fill(axis, "sequence", [](const TensorView& t) {
         return t.role() == TensorRole::kStream ||
-               (t.role() == TensorRole::kRouted && !t.CutBy("tensor"));
+               (t.role() == TensorRole::kRouted && !t.CutBy("tensor") && !t.Has("expert_ffn"));
       });
       edit.Require(axis, {"sequence"}, "tokens of a sequence");
       if (!edit.Fact("tensor.regather_input", true)) {

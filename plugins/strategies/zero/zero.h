@@ -20,8 +20,8 @@ class Zero final : public Strategy {
   }
 
   void Apply(Editor& edit) const override {
+    if (stage_ == 0) return;  // nothing is said: another strategy may share state
     edit.PlanFact("zero_stage", Value::Integer(stage_));
-    if (stage_ == 0) return;
     const bool each = stage_ == 3 || (stage_ == 2 && reduce_ == "micro_batch");
     StateEdit state;
     state.roles = {AxisRole::kData, AxisRole::kContext};
