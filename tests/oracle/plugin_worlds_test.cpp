@@ -112,6 +112,24 @@ TEST(PluginWorldsTest, ShippedFullyShardedAndContext) {
   Conclude(tally, "shipped, fully sharded and context");
 }
 
+// Attention's output is replayed by need.
+TEST(PluginWorldsTest, ShippedSelectiveCheckpointing) {
+  Tally tally;
+  const Choices data = {With<data::Data>("data", {})};
+  const Setting setting(Unroll(ToyModel({.experts = false, .layers = 1})), {});
+  for (const Choices& choices : Product({
+           {data},
+           {kNone, {ShippedTensor(true)}},
+           {kNone, {ShippedFsdp(0)}, {ShippedFsdp(0, false)}},
+           {kNone, {ShippedContext("ring")}, {ShippedContext("all-to-all")}},
+           {{With<checkpointing::Checkpointing>("selective",
+                                                {{"mode", Value::Text("selective")}})}},
+       })) {
+    RunEveryMesh(setting, choices, 8, tally);
+  }
+  Conclude(tally, "shipped, selective checkpointing");
+}
+
 TEST(PluginWorldsTest, ShippedExperts) {
   Tally tally;
   const Choices data = {With<data::Data>("data", {})};
