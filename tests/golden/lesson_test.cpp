@@ -40,7 +40,7 @@ struct Step {
 };
 
 constexpr Step kSteps[] = {
-    {"conventions", 42, 107},
+    {"conventions", 50, 107},
     {"one-gpu-70b", 11, 0},
     {"floor-405b", 13, 0},
     {"zero-stages", 19, 0},

@@ -273,7 +273,15 @@ def conventions():
     family("pipeline_ranks", STEP, "devices",
            [member(p, N.L70.L % p == 0, n=8 * p, t=8, p=p) for p in range(1, N.L70.L + 1)])
     value("legal_pipeline_ranks", "pipeline_ranks:[legal=true].label")
-    without("Mixture of experts: the model of a later plugin", *(k for k in NUMBERS[STEP] if k.startswith("mixtral")))
+    for short in ("8x7b", "8x22b"):
+        key, one = f"mixtral_{short}_", plan(f"moe_{short}_one", short)
+        layers = {"8x7b": N.MX7.L, "8x22b": N.MX22.L}[short]
+        less = plan(f"moe_{short}_less", short, layers=layers - 1)
+        value(key + "L", f"{one}:model.layers")
+        value(key + "parameters", f"{one}:model.parameters")
+        value(key + "active_parameters", f"{one}:model.active_parameters")
+        value(key + "layer_parameters", f"{one}:model.parameters - {less}:model.parameters")
+        without("a preset's dimension, held by the sum of the parameters", *(key + k for k in ("h", "heads", "kv", "ffn", "V")))
     without("GPT-2 XL is not among the presets yet", "gpt2_xl_parameters", "gpt2_xl_state_bytes")
     without("compares two MFU conventions, and interface.md names no scenario key that chooses one", "fine_over_6p_s4096")
 
