@@ -175,6 +175,13 @@ TensorId ProgramBuilder::Attention(std::string name, Arg q, Arg k, Arg v, std::s
   op.flops = 2;
   const TensorId id = Finish(std::move(op), out, TensorRole::kActivation, DtypeSlot::kCompute);
   Op& row = program_.ops.back();
+  // Values of another width than the keys: each product has its own.
+  const std::uint8_t value = row.output_factors.back(), width = row.inputs[0].factors.back();
+  if (value != width) {
+    const double values = program_.dimension(row.factors[value].dim).size;
+    const double keys = program_.dimension(row.factors[width].dim).size;
+    row.flops = (values + keys) / (values * keys);
+  }
   // Keys and the head's width are contracted inside the soft-max: no rank can do a part of them
   // alone.
   for (std::size_t f = 0; f < row.factors.size(); ++f) {
@@ -194,12 +201,74 @@ TensorId ProgramBuilder::Attention(std::string name, Arg q, Arg k, Arg v, std::s
 
 TensorId ProgramBuilder::Norm(std::string name, Arg x, Arg weight, std::string_view over) {
   Op op = NewOp(std::move(name), OpKind::kNorm);
-  op.inputs = {MakeOperand(op, x), MakeOperand(op, weight)};
+  op.inputs = {MakeOperand(op, x)};
+  if (weight.tensor.valid()) op.inputs.push_back(MakeOperand(op, weight));
   for (const char letter : over) op.whole.push_back(FactorOf(op, letter));
   const TensorRole role = program_.tensor(x.tensor).role;
   const TensorId id = Finish(std::move(op), x.labels, role, DtypeSlot::kCompute);
-  ReadsForAll(program_.ops.back(), {0, 1});
+  Op& row = program_.ops.back();
+  ReadsForAll(row, row.inputs.size() > 1 ? std::vector<int>{0, 1} : std::vector<int>{0});
   return id;
+}
+
+TensorId ProgramBuilder::LayerNorm(std::string name, Arg x, Arg weight, Arg bias,
+                                   std::string_view over) {
+  Op op = NewOp(std::move(name), OpKind::kLayerNorm);
+  op.inputs = {MakeOperand(op, x)};
+  if (weight.tensor.valid()) op.inputs.push_back(MakeOperand(op, weight));
+  if (bias.tensor.valid()) op.inputs.push_back(MakeOperand(op, bias));
+  for (const char letter : over) op.whole.push_back(FactorOf(op, letter));
+  const TensorRole role = program_.tensor(x.tensor).role;
+  const TensorId id = Finish(std::move(op), x.labels, role, DtypeSlot::kCompute);
+  Op& row = program_.ops.back();
+  if (row.inputs.size() == 1) {
+    row.reads = {{0}};
+  } else {
+    row.reads = {{0, 1}, {0}};
+    if (row.inputs.size() > 2) row.reads.emplace_back();
+  }
+  return id;
+}
+
+TensorId ProgramBuilder::Bias(std::string name, Arg x, Arg bias) {
+  Op op = NewOp(std::move(name), OpKind::kBias);
+  op.inputs = {MakeOperand(op, x), MakeOperand(op, bias)};
+  const Tensor from = program_.tensor(x.tensor);
+  const TensorId id = Finish(std::move(op), x.labels, from.role, from.dtype);
+  program_.tensor(id).scale = from.scale;
+  return id;
+}
+
+TensorId ProgramBuilder::Gelu(std::string name, Arg x) {
+  Op op = NewOp(std::move(name), OpKind::kGelu);
+  op.inputs = {MakeOperand(op, x)};
+  const TensorRole role = program_.tensor(x.tensor).role;
+  const TensorId id = Finish(std::move(op), x.labels, role, DtypeSlot::kCompute);
+  program_.ops.back().reads = {{0}};
+  return id;
+}
+
+TensorId ProgramBuilder::Relu(std::string name, Arg x) {
+  Op op = NewOp(std::move(name), OpKind::kRelu);
+  op.inputs = {MakeOperand(op, x)};
+  const TensorRole role = program_.tensor(x.tensor).role;
+  const TensorId id = Finish(std::move(op), x.labels, role, DtypeSlot::kCompute);
+  program_.ops.back().reads = {{kReadsOutput}};
+  return id;
+}
+
+TensorId ProgramBuilder::Concat(std::string name, Arg a, Arg b, std::string_view out) {
+  Op op = NewOp(std::move(name), OpKind::kConcat);
+  op.inputs = {MakeOperand(op, a), MakeOperand(op, b)};
+  op.whole = {FactorOf(op, out.back()), FactorOf(op, a.labels.back()),
+              FactorOf(op, b.labels.back())};
+  const double wanted = program_.dimension(DimOf(out.back())).size;
+  const double found = program_.dimension(DimOf(a.labels.back())).size +
+                       program_.dimension(DimOf(b.labels.back())).size;
+  if (wanted != found) {
+    Fail(absl::StrCat("op \"", op.name, "\" puts ", found, " columns side by side into ", wanted));
+  }
+  return Finish(std::move(op), out, TensorRole::kActivation, DtypeSlot::kCompute);
 }
 
 TensorId ProgramBuilder::Add(std::string name, Arg a, Arg b) {
@@ -291,6 +360,18 @@ TensorId ProgramBuilder::Stash(std::string name, std::string_view dims, TensorRo
     program_.ops.back().stash.push_back(id);
   }
   return id;
+}
+
+void ProgramBuilder::ScaleFlops(double share) {
+  if (!program_.ops.empty()) program_.ops.back().flops *= share;
+}
+
+void ProgramBuilder::Anchor(int operand) {
+  if (!program_.ops.empty()) program_.ops.back().anchor = operand;
+}
+
+void ProgramBuilder::Limit(AxisRole role, std::string why, std::string hint) {
+  program_.limits.push_back({role, std::move(why), std::move(hint)});
 }
 
 void ProgramBuilder::Scale(TensorId tensor, double scale) { program_.tensor(tensor).scale = scale; }

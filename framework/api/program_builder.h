@@ -49,8 +49,14 @@ class SHARDLAB_EXPORT ProgramBuilder final {
                    TensorRole role = TensorRole::kActivation);
   TensorId Lookup(std::string name, Arg one_hot, Arg table, std::string_view out, TensorRole role);
   TensorId Attention(std::string name, Arg q, Arg k, Arg v, std::string_view out);
-  TensorId Norm(std::string name, Arg x, Arg weight, std::string_view over);
+  TensorId Norm(std::string name, Arg x, Arg weight, std::string_view over);  // weight: or {}
+  // Weight and bias may be left out, the bias alone or both.
+  TensorId LayerNorm(std::string name, Arg x, Arg weight, Arg bias, std::string_view over);
   TensorId Add(std::string name, Arg a, Arg b);
+  TensorId Bias(std::string name, Arg x, Arg bias);
+  TensorId Gelu(std::string name, Arg x);
+  TensorId Relu(std::string name, Arg x);
+  TensorId Concat(std::string name, Arg a, Arg b, std::string_view out);
   TensorId GatedSilu(std::string name, Arg gate, Arg up, TensorRole role = TensorRole::kActivation);
   TensorId MaxReduce(std::string name, Arg a, std::string_view out);
   TensorId SumExp(std::string name, Arg a, Arg max, std::string_view out);
@@ -67,6 +73,11 @@ class SHARDLAB_EXPORT ProgramBuilder final {
   TensorId Stash(std::string name, std::string_view dims, TensorRole role, DtypeSlot dtype,
                  double scale = 1);
   void Scale(TensorId tensor, double scale);
+  // The last op does this share of its kind's FLOPs: attention in a window.
+  void ScaleFlops(double share);
+  // What the placement rule is told of the last op: the operand whose cut decides where it works.
+  void Anchor(int operand);
+  void Limit(AxisRole role, std::string why, std::string hint);
   void SetDtype(TensorId tensor, DtypeSlot dtype);
 
   ModelFacts& facts() { return program_.facts; }

@@ -63,8 +63,21 @@ void Editor::Realise(TransferFilter which, std::function<Layout(AtomId, Layout, 
   edits_.push_back({RealiseEdit{std::move(which), std::move(via)}, -1});
 }
 
-void Editor::Require(AxisPart part, std::vector<std::string> dimensions, std::string what) {
-  edits_.push_back({RequireEdit{std::move(part), std::move(dimensions), std::move(what)}, -1});
+void Editor::Require(AxisPart part, std::vector<std::string> dimensions, std::string what,
+                     std::vector<AxisRole> with) {
+  edits_.push_back(
+      {RequireEdit{std::move(part), std::move(dimensions), std::move(what), std::move(with)}, -1});
+}
+
+void Editor::RequireCut(RequireCutEdit edit) { edits_.push_back({std::move(edit), -1}); }
+
+void Editor::Refuse(std::string parameter, std::string message, std::string hint) {
+  edits_.push_back({RefuseEdit{std::move(parameter), std::move(message), std::move(hint)}, -1});
+}
+
+void Editor::Warn(std::string parameter, std::string message, std::string hint) {
+  edits_.push_back(
+      {RefuseEdit{std::move(parameter), std::move(message), std::move(hint), true}, -1});
 }
 
 void Editor::Declare(Declared row, std::vector<AxisRole> over,
@@ -74,6 +87,10 @@ void Editor::Declare(Declared row, std::vector<AxisRole> over,
 
 void Editor::PlanFact(std::string key, Value value) {
   edits_.push_back({PlanFactEdit{std::move(key), std::move(value)}, -1});
+}
+
+void Editor::PlanDegree(std::string key, std::vector<AxisPart> of, std::vector<AxisPart> but) {
+  edits_.push_back({PlanDegreeEdit{std::move(key), std::move(of), std::move(but)}, -1});
 }
 
 }  // namespace shardlab

@@ -10,6 +10,7 @@
 //   }
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -21,11 +22,14 @@
 
 namespace shardlab {
 
-// An axis, or one of its own atoms.
+// An axis, one of its own atoms, or whatever axes have a role.
 struct AxisPart {
   std::string axis;
   int atom = -1;  // index into AxisSpec::bounds (then the rest); -1 = all atoms of the axis
+  std::optional<AxisRole> role = std::nullopt;  // instead of a name: axes that borrow no ranks
 };
+// All axes of a role, by whatever strategy: nothing where there are none.
+inline AxisPart AxesOf(AxisRole role) { return {"", -1, role}; }
 
 struct AxisSpec {
   std::string name;
@@ -36,8 +40,12 @@ struct AxisSpec {
   // bounds[i]); a last atom takes what remains. Empty: one atom. Tensor parallelism: {"kv_heads"}.
   std::vector<std::string> bounds = {};
   // Its ranks are taken from these roles' axes (innermost ranks first) instead of multiplying the
-  // world.
+  // world: an atom for each that there is. All but the last give what divides the degree. An axis
+  // with bounds lends nothing: its atoms have different tasks.
   std::vector<AxisRole> borrow_from = {};
+  // All ranks of these roles' axes belong to it too, beside what it borrows, and count in its
+  // degree.
+  std::vector<AxisRole> spans = {};
 };
 
 // What a filter may ask of a tensor row, as edited so far.
@@ -45,6 +53,7 @@ class SHARDLAB_EXPORT TensorView final {
  public:
   TensorView(const Program& program, const Mesh& mesh, TensorId id)
       : program_(program), mesh_(mesh), id_(id) {}
+  TensorId id() const { return id_; }
   TensorRole role() const { return program_.tensor(id_).role; }
   const std::string& name() const { return program_.tensor(id_).name; }
   bool Has(std::string_view dimension) const;
@@ -102,7 +111,7 @@ struct OpenEdit {  // phase shard: leave a partial sum open through an op that i
 // `over` along which the parameter's gradient is partial, as a cut of the flattened tensor.
 struct StateEdit {
   TensorFilter which;          // among parameters
-  std::vector<AxisPart> over;  // or, when empty, all axes with a role in `roles`
+  std::vector<AxisPart> over;  // and all axes with a role in `roles`
   std::vector<AxisRole> roles;
   bool shard_state = true;               // optimizer state
   bool shard_gradient = false;           // what is kept between micro-batches
@@ -110,6 +119,9 @@ struct StateEdit {
   std::vector<AxisPart> home_over = {};  // which of those atoms cut the home; empty: all of them
   bool reduce_each_micro_batch = false;
   bool keep_after_forward = false;
+  // With shard_home: layers that are gathered as one, and how many of these ahead of their use.
+  int unit = 1;
+  int ahead = 1;
 };
 struct RecomputeEdit {       // phase activations
   OpFilter which;            // ops whose outputs are not kept
@@ -133,6 +145,7 @@ struct HideEdit {  // phase realise: what hides a transfer; the first edit with 
   HideBehind behind = HideBehind::kNothing;
   double share = 0;
   bool must = true;
+  OpFilter under = {};  // kOp: the op of the transfer's own layer that hides it
 };
 // Phase realise: a transfer goes through other placements on its way. `via` maps the layout of each
 // atom of the group; {kSum -> kFlat} turns an all-reduce into a reduce-scatter and an all-gather.
@@ -147,6 +160,19 @@ struct RequireEdit {  // the product of the dimensions divides by the part's deg
   AxisPart part;
   std::vector<std::string> dimensions;
   std::string what;  // "attention heads": the framework writes the number before it
+  std::vector<AxisRole> with = {};  // the degrees of these roles' axes multiply the part's
+};
+// Wherever an axis of the role has more than one rank, these tensors must be cut along the
+// dimension over all of its ranks, by whatever strategy.
+struct RequireCutEdit {
+  AxisRole role = AxisRole::kTensor;
+  std::string dimension;
+  TensorFilter which;
+  std::string message, hint;
+};
+struct RefuseEdit {  // a parameter that does not fit this program, or (warning) does nothing to it
+  std::string parameter, message, hint;
+  bool warning = false;
 };
 struct DeclareEdit {
   Declared row;
@@ -160,9 +186,14 @@ struct PlanFactEdit {
   Value value;
 };
 
-using EditVerb =
-    std::variant<AxisSpec, ShardEdit, OpenEdit, StateEdit, RecomputeEdit, KeepMovedEdit, RetypeEdit,
-                 ScaleEdit, HideEdit, RealiseEdit, RequireEdit, DeclareEdit, PlanFactEdit>;
+struct PlanDegreeEdit {  // the same, a number of ranks: `of` without `but`
+  std::string key;
+  std::vector<AxisPart> of, but;
+};
+
+using EditVerb = std::variant<AxisSpec, ShardEdit, OpenEdit, StateEdit, RecomputeEdit, KeepMovedEdit,
+                              RetypeEdit, ScaleEdit, HideEdit, RealiseEdit, RequireEdit,
+                              RequireCutEdit, RefuseEdit, DeclareEdit, PlanFactEdit, PlanDegreeEdit>;
 
 struct Edit {
   EditVerb verb;
@@ -188,9 +219,14 @@ class SHARDLAB_EXPORT Editor final {
   void Scale(TensorFilter which, double factor);
   void Hide(HideEdit edit);
   void Realise(TransferFilter which, std::function<Layout(AtomId, Layout, Layout)> via);
-  void Require(AxisPart part, std::vector<std::string> dimensions, std::string what);
+  void Require(AxisPart part, std::vector<std::string> dimensions, std::string what,
+               std::vector<AxisRole> with = {});
+  void RequireCut(RequireCutEdit edit);
+  void Refuse(std::string parameter, std::string message, std::string hint);
+  void Warn(std::string parameter, std::string message, std::string hint);
   void Declare(Declared row, std::vector<AxisRole> over, std::vector<std::string> dimensions);
   void PlanFact(std::string key, Value value);
+  void PlanDegree(std::string key, std::vector<AxisPart> of, std::vector<AxisPart> but = {});
 
   const std::vector<Edit>& edits() const { return edits_; }
 

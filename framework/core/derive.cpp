@@ -68,13 +68,14 @@ class Deriver {
     return phase == Phase::kReduce ? DtypeSlot::kGradientReduce : DtypeSlot::kCompute;
   }
 
+  // Of several axes the slowest counts, to which the transfer is put down: it comes last.
   std::int16_t Author(TensorId id, AtomMask group, Phase phase) const {
     const Tensor& tensor = T(id);
     if (tensor.state_author >= 0 && IsParameter(id) && phase != Phase::kReduce)
       return tensor.state_author;
     if (IsParameter(id) && tensor.state_author >= 0 && (tensor.state.Flat() & group) != 0)
       return tensor.state_author;
-    for (std::size_t a = 0; a < kMaxAtoms; ++a) {
+    for (std::size_t a = kMaxAtoms; a-- > 0;) {
       if ((group >> a & 1) && tensor.author[a] >= 0) return tensor.author[a];
     }
     // The tensor itself is whole there: whoever cut the work did it (a norm's weight under a cut
@@ -82,7 +83,7 @@ class Deriver {
     for (const Op& op : program_.ops) {
       for (std::size_t i = 0; i < op.inputs.size(); ++i) {
         if (op.inputs[i].tensor != id && op.output != id) continue;
-        for (std::size_t a = 0; a < kMaxAtoms; ++a) {
+        for (std::size_t a = kMaxAtoms; a-- > 0;) {
           if (!(group >> a & 1)) continue;
           for (const Operand& other : op.inputs) {
             if (T(other.tensor).author[a] >= 0) return T(other.tensor).author[a];

@@ -102,6 +102,20 @@ class Applier {
       return std::tie(a.spec.role, a.spec.name) < std::tie(b.spec.role, b.spec.name);
     });
     out_.mesh = BuildMesh(axes, mesh_order, mesh_place, &diagnostics_);
+    Each<PlanDegreeEdit>([&](const PlanDegreeEdit& e, const Edit&) {
+      AtomMask mask = 0;
+      for (const AxisPart& part : e.of) mask = static_cast<AtomMask>(mask | AtomsOf(part));
+      for (const AxisPart& part : e.but) mask = static_cast<AtomMask>(mask & ~AtomsOf(part));
+      out_.plan_degrees[e.key] = mask;
+    });
+    Each<RefuseEdit>([&](const RefuseEdit& e, const Edit& edit) {
+      const Place place = PlaceOf(edit.author, e.parameter);
+      if (e.warning) {
+        diagnostics_.Warning("strategy.idle", place, e.message, e.hint);
+      } else {
+        diagnostics_.Error("strategy.refused", place, e.message, e.hint);
+      }
+    });
   }
 
   void StateFacts() {
@@ -183,7 +197,7 @@ class Applier {
   AtomMask AtomsOf(const std::vector<AxisPart>& parts, const std::vector<AxisRole>& roles) const {
     AtomMask mask = 0;
     for (const AxisPart& part : parts) mask = static_cast<AtomMask>(mask | AtomsOf(part));
-    return parts.empty() ? AtomsOf(roles) : mask;
+    return static_cast<AtomMask>(mask | AtomsOf(roles));
   }
 
   AtomMask AtomsOf(const AxisPart& part) const { return shardlab::AtomsOf(out_.mesh, part); }
@@ -222,6 +236,8 @@ class Applier {
         }
         w.reduce_each_micro_batch = e.reduce_each_micro_batch;
         w.keep_after_forward = e.keep_after_forward;
+        w.unit = e.unit;
+        w.ahead = e.ahead;
       }
     });
   }
@@ -356,20 +372,45 @@ class Applier {
           step.hide = e.behind;
           step.share = e.share;
           decided[i] = true;
+          if (e.behind == HideBehind::kOp) HideUnder(e, step);
         }
       });
     }
   }
 
+  // Blocks, where the layer has no such op.
+  void HideUnder(const HideEdit& e, Step& step) const {
+    step.hide = HideBehind::kNothing;
+    for (std::size_t i = 0; i < out_.program.ops.size(); ++i) {
+      if (out_.program.ops[i].layer_class != step.layer_class ||
+          !e.under(OpView(out_.program, OpId(i))))
+        continue;
+      step.hide = HideBehind::kOp;
+      step.op = OpId(i);
+      return;
+    }
+  }
+
   void Requirements() {
     Each<RequireEdit>([&](const RequireEdit& e, const Edit& edit) {
-      Requirement requirement{AtomsOf(e.part), {}, e.what, PlaceOf(edit.author, "degree")};
+      const AtomMask atoms = static_cast<AtomMask>(AtomsOf(e.part) | AtomsOf(e.with));
+      Requirement requirement{atoms, {}, e.what, PlaceOf(edit.author, "degree"), "", ""};
       for (const std::string& name : e.dimensions) {
         const DimensionId dim = out_.program.FindDimension(name);
         if (!dim.valid()) return;  // this model has nothing of the kind
         requirement.dimensions.push_back(dim);
       }
       out_.requirements.push_back(std::move(requirement));
+    });
+    Each<RequireCutEdit>([&](const RequireCutEdit& e, const Edit& edit) {
+      const DimensionId dim = out_.program.FindDimension(e.dimension);
+      const AtomMask atoms = AtomsOf({e.role});
+      bool cut = true;
+      EachTensor(e.which, [&](const Tensor& t) { cut &= (atoms & ~t.use.CutOf(dim)) == 0; });
+      if (!cut && atoms != 0) {
+        out_.requirements.push_back(
+            {atoms, {}, "", PlaceOf(edit.author, "degree"), e.message, e.hint});
+      }
     });
   }
 

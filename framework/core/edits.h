@@ -31,6 +31,8 @@ struct Requirement {
   std::vector<DimensionId> dimensions;
   std::string what;
   Place place;
+  // Instead: a degree above 1 is refused, with this message and hint.
+  std::string message, hint;
 };
 
 struct Edited {
@@ -39,6 +41,7 @@ struct Edited {
   Derived derived;
   std::vector<Requirement> requirements;
   std::map<std::string, Value> plan_facts;
+  std::map<std::string, AtomMask> plan_degrees;  // facts that are a number of ranks
 };
 
 // `mesh_order`: "tp-cp-ep-dp-pp" (first is fastest), any order of these five; empty = that default.

@@ -121,6 +121,7 @@ void AddTransfer(const Composition& c, const Plan& plan, const TransferRow& row,
       seconds -= row.share * seconds;
       break;
     case HideBehind::kNothing:
+    case HideBehind::kOp:  // kept apart
       break;
   }
   (forward ? cost.blocking_forward : cost.blocking_backward)[role] += seconds;
@@ -136,11 +137,29 @@ void AddTransfers(const Composition& c, const Plan& plan, Workspace& w) {
                                                      w.span_of[price.mask])
                                       .value();
   }
+  std::fill(w.ring_seconds.begin(), w.ring_seconds.end(), 0.0);
   for (const TransferTerm& term : c.form.transfer_terms) {
     const double seconds = term.count * w.transfer_seconds[term.row.price];
-    if (seconds > 0)
+    if (term.row.ring >= 0)
+      w.ring_seconds[static_cast<std::size_t>(term.row.ring)] += seconds;
+    else if (seconds > 0)
       AddTransfer(c, plan, term.row, seconds,
                   w.costs[term.row.per_layer ? term.row.layer_class : c.form.classes.size()]);
+  }
+}
+
+// The op works on one piece after another while the next is on its way; its first piece is there
+// from the start, so that n - 1 of n pieces of its time cover the n - 1 pieces that travel.
+void AddRings(const Composition& c, Workspace& w) {
+  for (std::size_t i = 0; i < c.form.rings.size(); ++i) {
+    const Ring& ring = c.form.rings[i];
+    const double seconds = w.ring_seconds[i];
+    if (seconds == 0) continue;
+    const double cover = (1 - 1 / w.degrees[ring.mask]) * w.op_seconds[ring.op_price];
+    const double shown = std::max(0.0, seconds - cover);
+    ClassCosts& cost = w.costs[ring.layer_class];
+    (ring.forward ? cost.blocking_forward : cost.blocking_backward)[Index(ring.role)] += shown;
+    cost.hidden[Index(ring.role)] += seconds - shown;
   }
 }
 
@@ -183,18 +202,20 @@ void AddScaled(const Composition& c, std::array<double, kAxisRoles>& to,
 
 // Gathers one block ahead and reductions one block behind, hidden under the compute of the
 // neighbouring blocks.
-void AddPrefetched(const AccountingRules& rules, const ClassCosts& cost, double n, RankWork& work) {
+void AddPrefetched(const Composition& c, std::size_t k, const ClassCosts& cost, double n,
+                   RankWork& work) {
   const double gather_f = cost.gather_forward, behind = cost.gather_backward + cost.scatter;
-  if (gather_f + behind == 0 || rules.prefetch_hides_in_slot) return;
+  if (gather_f + behind == 0 || c.rules.prefetch_hides_in_slot) return;
+  const double unit = k < c.form.classes.size() ? std::min<double>(c.form.classes[k].unit, n) : 1;
   const std::size_t data = Index(AxisRole::kData);
   const double forward = cost.seconds[Index(Bucket::kForward)] + Sum(cost.blocking_forward);
   const double backward = cost.seconds[Index(Bucket::kInputGradient)] +
                           cost.seconds[Index(Bucket::kWeightGradient)] +
                           cost.seconds[Index(Bucket::kReplay)] + Sum(cost.blocking_backward);
   // The first gather of a pass has nothing before it and the last reduction nothing behind it.
-  const double shown_f = n * std::max(0.0, gather_f - forward) + std::min(gather_f, forward);
+  const double shown_f = n * std::max(0.0, gather_f - forward) + unit * std::min(gather_f, forward);
   const double shown_b = n * std::max(0.0, behind - backward) +
-                         std::min(std::max(cost.gather_backward, cost.scatter), backward);
+                         unit * std::min(std::max(cost.gather_backward, cost.scatter), backward);
   work.exposed_forward[data] += shown_f;
   work.exposed_backward[data] += shown_b;
   work.hidden[data] += n * (gather_f + behind) - shown_f - shown_b;
@@ -230,7 +251,7 @@ void AddStage(const Composition& c, const Plan& plan, int stage, bool first, con
     AddScaled(c, work.step_exposed, cost.step_blocking, n);
     AddScaled(c, work.step_hidden, cost.step_ignored, n);
     AddScaled(c, sum.trailing, cost.step_trailing, n);
-    AddPrefetched(c.rules, cost, n, work);
+    AddPrefetched(c, k, cost, n, work);
   }
 }
 
@@ -287,7 +308,7 @@ double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrde
       weights += n * cost.seconds[Index(Bucket::kWeightGradient)];
       now += n * cost.step_now;
       late += n * cost.step_late;
-      AddPrefetched(c.rules, cost, n, shown);
+      AddPrefetched(c, k, cost, n, shown);
     }
     const std::size_t data = Index(AxisRole::kData);
     forward_slot += shown.exposed_forward[data];
@@ -331,7 +352,7 @@ RankWork Parts(const Composition& c, const Plan& plan, int rank, const CompiledO
 RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
                     const Workspace& w) {
   RankMemory memory;
-  double working = 0, kept = 0, in_flight = 0, gathered = 0;
+  double working = 0, kept = 0, in_flight = 0, gathered = 0, stays = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     const int stage = StageOf(plan, rank, chunk, order);
     const double held = order == nullptr ? 1 : order->in_flight[Size(rank * plan.chunks + chunk)];
@@ -344,9 +365,12 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
            {Account::kParameters, Account::kGradients, Account::kOptimizer}) {
         memory.bytes[Index(account)] += n * cost.bytes[Index(account)];
       }
-      gathered = std::max(gathered, cost.bytes[Index(Account::kGathered)]);
-      kept += held * n * cost.bytes[kKeptSlot];
       const Form::ClassRow& row = c.form.classes[k];
+      // Those in use and those gathered ahead.
+      gathered = std::max(gathered, (1 + row.ahead) * std::min<double>(row.unit, n) *
+                                        cost.bytes[Index(Account::kGathered)]);
+      stays += n * cost.bytes[kGatheredKeptSlot];
+      kept += held * n * cost.bytes[kKeptSlot];
       if (!row.replays) {
         working = std::max(working, cost.bytes[kReplayedSlot]);
         continue;
@@ -359,8 +383,7 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
   }
   memory.in_flight = in_flight / plan.chunks;
   memory.bytes[Index(Account::kActivations)] = kept + working;
-  // One block in use and one gathered ahead.
-  if (c.rules.count_gathered) memory.bytes[Index(Account::kGathered)] = 2 * gathered;
+  if (c.rules.count_gathered) memory.bytes[Index(Account::kGathered)] = gathered + stays;
   const Machine& machine = c.hardware->machine();
   memory.bytes[Index(Account::kFragmentation)] = machine.fragmentation * Sum(memory.bytes);
   memory.bytes[Index(Account::kOutsideAllocator)] = machine.outside_allocator.value();
@@ -411,6 +434,7 @@ Workspace::Workspace(const Composition& c)
       blocks(c.form.blocks.size()),
       op_seconds(c.form.op_prices.size()),
       transfer_seconds(c.form.transfer_prices.size()),
+      ring_seconds(c.form.rings.size()),
       span_of(c.form.masks.size()),
       costs(c.form.classes.size() + 1) {}
 
@@ -469,10 +493,13 @@ void ComputeCosts(const Composition& c, const Plan& plan, int pipeline_rank, Wor
   static_assert(std::is_trivially_copyable_v<ClassCosts>);
   std::memset(static_cast<void*>(w.costs.data()), 0,
               w.costs.size() * sizeof(ClassCosts));  // all 0.0
-  for (const MemoryTerm& term : c.form.memory_terms)
-    w.costs[term.layer_class].bytes[term.slot] += w.blocks[term.block];
+  for (const MemoryTerm& term : c.form.memory_terms) {
+    if (term.when == 0 || w.degrees[term.when] > 1)
+      w.costs[term.layer_class].bytes[term.slot] += w.blocks[term.block];
+  }
   AddOps(c, w);
   AddTransfers(c, plan, w);
+  AddRings(c, w);
   SumUp(c, w);
 }
 

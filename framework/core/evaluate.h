@@ -68,6 +68,7 @@ class Workspace {
   SpanTable spans;
   std::vector<double> degrees, locals, products, blocks;  // [Form::masks], [Form::locals], ...
   std::vector<double> op_seconds, transfer_seconds;  // [Form::op_prices], [Form::transfer_prices]
+  std::vector<double> ring_seconds;                  // [Form::rings]
   std::vector<Span> span_of;                         // [Form::masks]
   std::vector<ClassCosts> costs;                     // [class]
   std::vector<double> stage_cost;                    // [stage x 4 + WorkKind]

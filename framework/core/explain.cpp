@@ -1,6 +1,7 @@
 #include "core/explain.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -104,9 +105,15 @@ class Explainer {
       if (n == 0) continue;
       const Tensor& w = program_.tensor(row.tensor);
       if (row.account == Account::kGathered) {
+        if (w_.degrees[row.when] <= 1 || !c_.rules.count_gathered) continue;
+        if (row.kept) {
+          x.entries.push_back(GatheredAndKept(row, n));
+          continue;
+        }
         gathered_of[row.layer_class] += w_.blocks[row.block];
-        if (gathered_of[row.layer_class] > gathered) {
-          gathered = gathered_of[row.layer_class];
+        const double together = GatheredLayers(x, row.layer_class) * gathered_of[row.layer_class];
+        if (together > gathered) {
+          gathered = together;
           largest = &row;
         }
         continue;
@@ -144,10 +151,34 @@ class Explainer {
     entry.account = Account::kGathered;
     entry.author = Author(program_.tensor(largest->tensor).state_author);
     entry.row = absl::StrCat("gathered weights of ", program_.classes[largest->layer_class].name);
-    entry.formula = absl::StrCat("2 blocks x ", ShortNumber(gathered), " B");
-    entry.source = "one block in use and one gathered ahead";
-    entry.bytes = 2 * gathered;
+    entry.formula = absl::StrCat(ShortNumber(GatheredLayers(x, largest->layer_class)),
+                                 " blocks x ", ShortNumber(gathered_of[largest->layer_class]), " B");
+    entry.source = absl::StrCat("in use, and gathered ahead: ",
+                                c_.form.classes[largest->layer_class].ahead);
+    entry.bytes = gathered;
     x.entries.push_back(std::move(entry));
+  }
+
+  double GatheredLayers(const RankExplanation& x, std::size_t layer_class) const {
+    const Form::ClassRow& row = c_.form.classes[layer_class];
+    double together = 0;
+    for (const int stage : x.stages)
+      together = std::max(together, std::min<double>(row.unit, LayersOn(c_, plan_, stage, layer_class)));
+    return (1 + row.ahead) * together;
+  }
+
+  MemoryEntry GatheredAndKept(const StateRow& row, double n) const {
+    const Tensor& w = program_.tensor(row.tensor);
+    MemoryEntry entry;
+    entry.account = Account::kGathered;
+    entry.author = Author(w.state_author);
+    entry.row = absl::StrCat(w.name, " gathered");
+    entry.formula =
+        absl::StrCat(LayersText(n), SizeText(w, w.use), " x ",
+                     ShortNumber(BytesOf(c_.precision, DtypeSlot::kCompute)), " B");
+    entry.source = "gathered in the forward pass and kept for the backward pass";
+    entry.bytes = n * w_.blocks[row.block];
+    return entry;
   }
 
   std::string CutAuthor(const Tensor& tensor, const Placement& at) const {
@@ -250,7 +281,7 @@ class Explainer {
   // ----------------------------------------------------------------------------------------
 
   void Transfers(int rank) {
-    double hideable = 0;
+    std::array<double, kAxisRoles> hideable{};
     std::vector<bool> hides;
     for (const TransferRow& row : c_.form.transfers) {
       if (w_.degrees[c_.form.transfer_prices[row.price].mask] <= 1) continue;
@@ -258,35 +289,50 @@ class Explainer {
       if (layers == 0) continue;
       TransferEntry entry = Transfer(row, layers);
       const bool overlapped =
-          row.hide == HideBehind::kPrefetch || row.hide == HideBehind::kLastBackward;
+          row.hide == HideBehind::kPrefetch || row.hide == HideBehind::kLastBackward ||
+          row.hide == HideBehind::kOp;
       if (row.hide == HideBehind::kIgnored || overlapped) entry.exposed_seconds = 0;
       if (row.hide == HideBehind::kShare) entry.exposed_seconds = (1 - row.share) * entry.seconds;
-      if (overlapped) hideable += entry.seconds;
+      if (overlapped) hideable[static_cast<std::size_t>(entry.role)] += entry.seconds;
       hides.push_back(overlapped);
       out_.transfers.push_back(std::move(entry));
     }
     // What overlaps is known in sum; each takes its share of it.
-    if (hideable > 0) {
-      double blocking = 0, exposed = 0;
+    for (std::size_t r = 0; r < kAxisRoles; ++r) {
+      if (hideable[r] == 0) continue;
+      double blocking = 0;
+      const auto of_role = [&](std::size_t i) {
+        return static_cast<std::size_t>(out_.transfers[i].role) == r;
+      };
       for (std::size_t i = 0; i < out_.transfers.size(); ++i) {
-        if (!hides[i]) blocking += out_.transfers[i].exposed_seconds;
+        if (!hides[i] && of_role(i)) blocking += out_.transfers[i].exposed_seconds;
       }
-      for (const double s : out_.evaluation.time.exposed) exposed += s;
       // Less than a billionth of the step is rounding.
-      const bool rounding = exposed - blocking < 1e-9 * out_.evaluation.step;
-      const double share = rounding ? 0 : std::min((exposed - blocking) / hideable, 1.0);
+      const double late = out_.evaluation.time.exposed[r] - blocking;
+      const bool rounding = late < 1e-9 * out_.evaluation.step;
+      const double share = rounding ? 0 : std::min(late / hideable[r], 1.0);
       for (std::size_t i = 0; i < out_.transfers.size(); ++i) {
-        if (hides[i]) out_.transfers[i].exposed_seconds = share * out_.transfers[i].seconds;
+        if (hides[i] && of_role(i))
+          out_.transfers[i].exposed_seconds = share * out_.transfers[i].seconds;
       }
     }
     PipelineTransfers(rank);
   }
 
-  // Atoms of size one change no group: with them an axis is named as a whole.
+  // Atoms of size one change no group: an axis is named as a whole with them, and not for them.
   std::string AxisName(AtomMask mask) const {
-    AtomMask with = mask;
+    AtomMask with = 0;
+    for (std::size_t a = 0; a < kMaxAtoms; ++a) {
+      if ((mask >> a & 1) && plan_.atom[a] > 1) with = static_cast<AtomMask>(with | (1u << a));
+    }
     for (const Axis& axis : c_.edited.mesh.axes()) {
-      if ((axis.atoms & mask) != 0 && plan_.Size(axis.atoms) == plan_.Size(axis.atoms & mask))
+      if (axis.borrows && (mask & axis.atoms & ~axis.spans) != 0 && (mask & ~axis.atoms) == 0 &&
+          plan_.Size(mask) == plan_.Size(axis.atoms))
+        return axis.name;
+    }
+    for (const Axis& axis : c_.edited.mesh.axes()) {
+      if (!axis.borrows && plan_.Size(axis.atoms) > 1 &&
+          plan_.Size(axis.atoms) == plan_.Size(axis.atoms & mask))
         with |= axis.atoms;
     }
     return c_.edited.mesh.NameOf(with);
@@ -300,7 +346,7 @@ class Explainer {
     entry.role = row.role;
     entry.collective = Name(price.collective);
     entry.phase = Name(row.phase);
-    entry.count = layers * (row.when == When::kMicroBatch ? plan_.micro_batches : 1);
+    entry.count = layers * (row.when == When::kMicroBatch ? plan_.micro_batches : 1) / row.unit;
     entry.span = w_.span_of[price.mask];
     entry.group_size = entry.span.size;
     const TransferShape shape{price.collective, Bytes(payload)};

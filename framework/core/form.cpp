@@ -22,11 +22,18 @@ class Compiler {
       form_.classes.push_back(
           {layer.position, layer.repeat, layer.segment, layer.whole_block_recompute});
     }
+    for (const Tensor& w : program_.tensors) {
+      if (w.role != TensorRole::kParameter || w.home.Flat() == 0) continue;
+      Form::ClassRow& row = form_.classes[w.layer_class.index()];
+      row.unit = Unit(w);
+      row.ahead = w.ahead;
+    }
     form_.tokens = TokensBlock();
     form_.boundary = BoundaryBlock();
     States();
     for (const Saved& saved : edited_.derived.saved) AddSaved(saved);
     for (std::size_t i = 0; i < edited_.derived.steps.size(); ++i) AddStep(i);
+    for (TransferRow& row : form_.transfers) PutUnderOp(row);
     for (std::size_t i = 0; i < edited_.derived.declared.size(); ++i) AddDeclared(i);
     SumUp();
     return std::move(form_);
@@ -89,6 +96,10 @@ class Compiler {
     return AddBlock({tensor.scale * per_element, Product(std::move(locals)), Mask(at.Flat())});
   }
 
+  int Unit(const Tensor& w) const {
+    return std::min(w.unit, program_.layer_class(w.layer_class).repeat);
+  }
+
   double Width(DtypeSlot slot) const { return BytesOf(precision_, slot); }
 
   // Tokens of a micro-batch on a rank: the batch, and the context's share of the sequence.
@@ -130,8 +141,9 @@ class Compiler {
                                static_cast<std::int16_t>(s)});
       }
       if (w.home.Flat() != 0) {
-        form_.state.push_back(
-            {layer, Account::kGathered, TensorBlock(w, w.use, Width(DtypeSlot::kCompute)), id, -1});
+        form_.state.push_back({layer, Account::kGathered,
+                               TensorBlock(w, w.use, Width(DtypeSlot::kCompute)), id, -1,
+                               Mask(w.home.Flat()), w.keep_after_forward});
       }
     }
   }
@@ -233,7 +245,7 @@ class Compiler {
 
   void AddForward(const Step& step) {
     const Op& op = program_.op(step.op);
-    if (op.kind == OpKind::kLump) return;
+    if (op.kind == OpKind::kLump || op.kind == OpKind::kBias) return;
     OpPrice price = NewPrice(op, step.phase);
     Shape(price, op, -1);
     for (std::size_t i = 0; i < op.inputs.size(); ++i)
@@ -251,6 +263,8 @@ class Compiler {
   void AddGradient(const Step& step) {
     const Op& op = program_.op(step.op);
     if (op.kind == OpKind::kLump) return;
+    // A bias is added by the product before it; the gradient of what it is added to is its own.
+    if (op.kind == OpKind::kBias && step.phase == Phase::kInputGradient) return;
     const bool product = op.kind == OpKind::kProduct;
     for (std::size_t j = 0; j < op.inputs.size(); ++j) {
       if (!(step.operands >> j & 1)) continue;
@@ -307,7 +321,11 @@ class Compiler {
     row.share = step.share;
     row.role = edited_.mesh.RoleOf(step.group);
     row.step = static_cast<std::int32_t>(index);
-    const std::uint16_t block = TensorBlock(tensor, Payload(step), Width(step.dtype));
+    const bool shared = tensor.role == TensorRole::kParameter && step.when == When::kMicroBatch &&
+                        tensor.home.Flat() != 0;
+    row.unit = shared ? Unit(tensor) : 1;
+    const std::uint16_t block =
+        TensorBlock(tensor, Payload(step), row.unit * Width(step.dtype));
     // Weights and gradients of a layer that move alike travel in one bucket.
     if (tensor.role == TensorRole::kParameter) {
       for (TransferRow& other : form_.transfers) {
@@ -323,7 +341,27 @@ class Compiler {
     form_.transfers.push_back(row);
   }
 
+  // Finds the op of the same pass under which this transfer hides; else it blocks.
+  void PutUnderOp(TransferRow& row) {
+    if (row.hide != HideBehind::kOp) return;
+    const OpId op = edited_.derived.steps[static_cast<std::size_t>(row.step)].op;
+    const auto found =
+        std::find_if(form_.ops.begin(), form_.ops.end(), [&](const OpRow& candidate) {
+          return candidate.op == op && candidate.bucket == BucketOf(row.phase);
+        });
+    if (found == form_.ops.end()) {
+      row.hide = HideBehind::kNothing;
+      return;
+    }
+    const Ring ring{row.layer_class, row.phase == Phase::kForward, row.role,
+                    form_.transfer_prices[row.price].mask, found->price};
+    const auto known = std::find(form_.rings.begin(), form_.rings.end(), ring);
+    row.ring = static_cast<std::int16_t>(known - form_.rings.begin());
+    if (known == form_.rings.end()) form_.rings.push_back(ring);
+  }
+
   bool SameBucket(const TransferRow& a, const TransferRow& b) const {
+    if (a.unit != b.unit) return false;
     if (a.step < 0 || a.layer_class != b.layer_class || a.phase != b.phase || a.when != b.when ||
         a.hide != b.hide || a.share != b.share) {
       return false;
@@ -375,12 +413,13 @@ class Compiler {
 
   // Bytes of one class and account over the same local sizes are one term with the sum of the
   // coefficients.
-  void AddMemoryTerm(std::uint8_t layer_class, int slot, std::uint16_t block_index) {
+  void AddMemoryTerm(std::uint8_t layer_class, int slot, std::uint16_t block_index,
+                     std::uint8_t when = 0) {
     const Block block = form_.blocks[block_index];
     for (MemoryTerm& term : form_.memory_terms) {
       const Block& sum = form_.blocks[term.block];
-      if (term.layer_class != layer_class || term.slot != slot || sum.product != block.product ||
-          sum.flat != block.flat)
+      if (term.layer_class != layer_class || term.slot != slot || term.when != when ||
+          sum.product != block.product || sum.flat != block.flat)
         continue;
       Block more = sum;
       more.coefficient += block.coefficient;
@@ -388,18 +427,21 @@ class Compiler {
       term.block = static_cast<std::uint16_t>(form_.blocks.size() - 1);
       return;
     }
-    form_.memory_terms.push_back({layer_class, static_cast<std::uint8_t>(slot), block_index});
+    form_.memory_terms.push_back({layer_class, static_cast<std::uint8_t>(slot), when, block_index});
   }
 
   static bool Alike(const TransferRow& a, const TransferRow& b) {
     return a.layer_class == b.layer_class && a.per_layer == b.per_layer && a.phase == b.phase &&
            a.when == b.when && a.hide == b.hide && a.role == b.role && a.share == b.share &&
-           a.price == b.price;
+           a.price == b.price && a.unit == b.unit && a.ring == b.ring;
   }
 
   void SumUp() {
-    for (const StateRow& row : form_.state)
-      AddMemoryTerm(row.layer_class, static_cast<int>(row.account), row.block);
+    for (const StateRow& row : form_.state) {
+      AddMemoryTerm(row.layer_class,
+                    row.kept ? kGatheredKeptSlot : static_cast<int>(row.account), row.block,
+                    row.when);
+    }
     for (const SavedRow& row : form_.saved) {
       AddMemoryTerm(row.layer_class,
                     kAccounts + (row.of_inner_layers ? 3 : static_cast<int>(row.residency)),
@@ -421,9 +463,9 @@ class Compiler {
       const auto known = std::find_if(form_.transfer_terms.begin(), form_.transfer_terms.end(),
                                       [&](const TransferTerm& t) { return Alike(t.row, row); });
       if (known != form_.transfer_terms.end()) {
-        known->count += 1;
+        known->count += 1.0 / row.unit;
       } else {
-        form_.transfer_terms.push_back({row, 1});
+        form_.transfer_terms.push_back({row, 1.0 / row.unit});
       }
     }
     DropUnusedBlocks();
@@ -521,7 +563,7 @@ Form CompileForm(const Edited& edited, const Precision& precision,
   Form form = Compiler(edited, precision, states).Run();
   form.overlaps =
       std::any_of(form.transfers.begin(), form.transfers.end(), [&](const TransferRow& t) {
-        return t.hide == HideBehind::kLastBackward ||
+        return t.hide == HideBehind::kLastBackward || t.hide == HideBehind::kOp ||
                (t.hide == HideBehind::kPrefetch && !rules.prefetch_hides_in_slot);
       });
   for (const TransferRow& row : form.transfers) {

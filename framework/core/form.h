@@ -64,6 +64,8 @@ struct StateRow {
   // For explaining: the tensor, and which optimizer state.
   TensorId tensor;
   std::int16_t state = -1;
+  std::uint8_t when = 0;  // index into Form::masks: there only where these are several ranks
+  bool kept = false;      // gathered in the forward pass and still there in the backward pass
 };
 
 struct SavedRow {
@@ -109,6 +111,19 @@ struct TransferRow {
   std::int32_t step = -1;      // into Derived::steps: the first of those that travel together
   std::int32_t declared = -1;  // into Derived::declared
   std::int16_t tensors = 1;    // parameters of a layer travel in one bucket
+  int unit = 1;                // and so many layers in one call
+  std::int16_t ring = -1;      // kOp: index into Form::rings
+};
+
+// Transfers of one layer and pass that hide together, piece by piece, under one op.
+struct Ring {
+  std::uint8_t layer_class = 0;
+  bool forward = true;
+  AxisRole role = AxisRole::kContext;
+  std::uint8_t mask = 0;       // of the ranks among which the pieces go round
+  std::uint16_t op_price = 0;
+
+  friend bool operator==(const Ring&, const Ring&) = default;
 };
 
 struct TransferPrice {
@@ -123,6 +138,7 @@ struct TransferPrice {
 struct MemoryTerm {
   std::uint8_t layer_class = 0;
   std::uint8_t slot = 0;  // an Account, or kAccounts + Residency (+ 3: of inner layers)
+  std::uint8_t when = 0;  // as StateRow::when
   std::uint16_t block = 0;
 };
 struct OpTerm {
@@ -135,7 +151,9 @@ struct TransferTerm {
   TransferRow row;
   double count = 1;
 };
-inline constexpr int kMemorySlots = kAccounts + 4;
+// Gathered weights that stay until the backward pass is through.
+inline constexpr int kGatheredKeptSlot = kAccounts + 4;
+inline constexpr int kMemorySlots = kAccounts + 5;
 
 struct Form {
   std::vector<AtomMask> masks;  // [0] = 0
@@ -150,6 +168,7 @@ struct Form {
   std::vector<OpPrice> op_prices;
   std::vector<TransferRow> transfers;
   std::vector<TransferPrice> transfer_prices;
+  std::vector<Ring> rings;
   std::vector<MemoryTerm> memory_terms;
   std::vector<OpTerm> op_terms;
   std::vector<TransferTerm> transfer_terms;
@@ -165,6 +184,8 @@ struct Form {
     int repeat = 1;
     int segment = 1;
     bool replays = false;
+    int unit = 1;   // layers whose weights are gathered together
+    int ahead = 1;  // of these units, how many before they are needed
   };
   std::vector<ClassRow> classes;
 };

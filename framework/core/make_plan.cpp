@@ -25,6 +25,7 @@ class PlanMaker {
     Degrees();
     if (degrees_known_ && !Borrowers()) degrees_known_ = false;  // no atoms, so no batch to divide
     Requirements();
+    Limits();
     if (degrees_known_) MicroBatches();
     if (ErrorCount() != before) return std::nullopt;
     Schedule();
@@ -190,18 +191,61 @@ class PlanMaker {
   }
 
   void SetAtoms() {
+    Borrow();
     for (const Axis& axis : mesh_.axes()) {
-      int rest = axis.borrows ? std::max(1, Declared(axis)) : degree_[axis.name];
-      if (!axis.borrows) rest = std::max(1, rest / std::max(1, Lent(axis)));
+      if (axis.borrows) continue;
+      int rest = std::max(1, degree_[axis.name] / std::max(1, Lent(axis)));
       for (const AtomId atom : axis.order) {
         if (mesh_.axis(mesh_.atoms()[atom.index()].owner).name != axis.name) continue;
         const std::string& bound = mesh_.atoms()[atom.index()].bound;
+        const int size = bound.empty() ? rest : std::gcd(rest, LeftOf(bound));
+        if (!bound.empty()) taken_[bound] = size * std::max(1, taken_[bound]);
+        plan_.atom[atom.index()] = size;
+        rest /= size;
+      }
+    }
+  }
+
+  // What earlier atoms with this bound have left of the dimension.
+  int LeftOf(const std::string& bound) {
+    const DimensionId dim = c_.edited.program.FindDimension(bound);
+    if (!dim.valid()) return 1;
+    return static_cast<int>(c_.edited.program.dimension(dim).size) / std::max(1, taken_[bound]);
+  }
+
+  // Ranks of this axis that borrowers have taken.
+  int Lent(const Axis& lender) const {
+    int lent = 1;
+    for (const AtomId atom : lender.order) {
+      if (mesh_.atoms()[atom.index()].owner != mesh_.Find(lender.name))
+        lent *= plan_.atom[atom.index()];
+    }
+    return lent;
+  }
+
+  // The atoms of borrowers come first: lenders keep what is left. An axis that spans others has
+  // their ranks already.
+  void Borrow() {
+    for (const Axis& axis : mesh_.axes()) {
+      if (!axis.borrows) continue;
+      int spanned = 1;
+      for (const Axis& other : mesh_.axes()) {
+        if (!other.borrows && other.atoms != 0 && (other.atoms & ~axis.spans) == 0)
+          spanned *= degree_[other.name];
+      }
+      const int degree = std::max(1, Declared(axis));
+      if (degree % spanned != 0 || (axis.order.empty() && degree != spanned)) {
+        Spanned(axis, degree, spanned);
+        continue;
+      }
+      int rest = degree / spanned;
+      for (const AtomId atom : axis.order) {
         int size = rest;
-        if (!bound.empty()) {
-          const DimensionId dim = c_.edited.program.FindDimension(bound);
-          size = dim.valid()
-                     ? std::gcd(rest, static_cast<int>(c_.edited.program.dimension(dim).size))
-                     : 1;
+        if (atom != axis.order.back()) {
+          for (const Axis& lender : mesh_.axes()) {
+            if (!lender.borrows && (lender.atoms & Bit(atom)) != 0)
+              size = std::gcd(rest, degree_[lender.name] / Lent(lender));
+          }
         }
         plan_.atom[atom.index()] = size;
         rest /= size;
@@ -209,14 +253,19 @@ class PlanMaker {
     }
   }
 
-  // Ranks of this axis that borrowers have taken.
-  int Lent(const Axis& lender) const {
-    int lent = 1;
-    for (const Axis& axis : mesh_.axes()) {
-      if (axis.borrows && (axis.atoms & lender.atoms) == axis.atoms)
-        lent *= std::max(1, Declared(axis));
+  void Spanned(const Axis& axis, int degree, int spanned) {
+    const std::string of = mesh_.NameOf(axis.spans);
+    if (axis.order.empty()) {
+      diagnostics_.Error("plan.span_degree", axis.place,
+                         absl::StrCat(axis.name, " degree ", degree, " is not the ", spanned,
+                                      " ranks of ", of, " that it stands for"),
+                         absl::StrCat("write ", spanned));
+      return;
     }
-    return lent;
+    diagnostics_.Error("plan.span_degree", axis.place,
+                       absl::StrCat(axis.name, " degree ", degree, " does not hold the ", spanned,
+                                    " ranks of ", of, " that belong to it"),
+                       absl::StrCat("write a multiple of ", spanned));
   }
 
   bool Borrowers() {
@@ -227,7 +276,7 @@ class PlanMaker {
       if (degree % lent == 0) continue;
       good = false;
       for (const Axis& axis : mesh_.axes()) {
-        if (!axis.borrows || (axis.atoms & lender.atoms) != axis.atoms) continue;
+        if (!axis.borrows || (axis.atoms & ~axis.spans & lender.atoms) == 0) continue;
         diagnostics_.Error("plan.borrow", axis.place,
                            absl::StrCat(axis.name, " ", lent, " does not divide the ", degree,
                                         " ranks of ", lender.name, " that it borrows"),
@@ -239,6 +288,13 @@ class PlanMaker {
 
   void Requirements() {
     for (const Requirement& requirement : c_.edited.requirements) {
+      if (!requirement.message.empty()) {
+        if (plan_.Size(requirement.atoms) > 1) {
+          diagnostics_.Error("plan.required", requirement.place, requirement.message,
+                             requirement.hint);
+        }
+        continue;
+      }
       double size = 1;
       for (const DimensionId dim : requirement.dimensions)
         size *= c_.edited.program.dimension(dim).size;
@@ -261,6 +317,21 @@ class PlanMaker {
                        axis != nullptr ? axis->name : mesh_.NameOf(requirement.atoms), " degree ",
                        degree),
           absl::StrCat("legal: ", Enumerate(legal, "or")));
+    }
+  }
+
+  // What the model cannot be cut along at all.
+  void Limits() {
+    for (const Limit& limit : c_.edited.program.limits) {
+      if (limit.role == AxisRole::kPipeline) {
+        if (plan_.pipeline > 1) {
+          diagnostics_.Error("plan.limit", request_.pipeline_place, limit.why, limit.hint);
+        }
+        continue;
+      }
+      const AxisId axis = mesh_.Find(limit.role);
+      if (!axis.valid() || Declared(mesh_.axis(axis)) == 1) continue;
+      diagnostics_.Error("plan.limit", mesh_.axis(axis).place, limit.why, limit.hint);
     }
   }
 
@@ -311,7 +382,7 @@ class PlanMaker {
 
   void Warnings() {
     for (const Axis& axis : mesh_.axes()) {
-      if (axis.role != AxisRole::kTensor) continue;
+      if (axis.role != AxisRole::kTensor || axis.borrows) continue;
       WarnOfSpan(axis);
       WarnOfReplication(axis);
     }
@@ -348,6 +419,7 @@ class PlanMaker {
   Diagnostics& diagnostics_;
   Plan plan_;
   std::map<std::string, int> degree_;
+  std::map<std::string, int> taken_;  // by bound: the product of the atoms that it caps
   bool degrees_known_ = false;
 };
 

@@ -12,6 +12,8 @@ namespace {
 
 constexpr const char* kDefaultOrder = "tp-cp-ep-dp-pp";
 
+bool IsBorrower(const AxisSpec& spec) { return !spec.borrow_from.empty() || !spec.spans.empty(); }
+
 struct OrderWord {
   const char* word;
   AxisRole role;
@@ -47,6 +49,53 @@ std::string AtomName(const AxisSpec& spec, std::size_t index) {
   return absl::StrCat(spec.name, ".rest");
 }
 
+// The roles from which this axis borrows and that somebody declares.
+std::vector<AxisRole> LendersOf(const AxisSpec& spec, const std::vector<DeclaredAxis>& axes) {
+  std::vector<AxisRole> lenders;
+  for (const AxisRole role : spec.borrow_from) {
+    const bool found = std::any_of(axes.begin(), axes.end(), [role](const DeclaredAxis& other) {
+      return other.spec.role == role && !IsBorrower(other.spec) && other.spec.bounds.empty();
+    });
+    if (found) lenders.push_back(role);
+  }
+  return lenders;
+}
+
+std::size_t AtomsNeeded(const AxisSpec& spec, const std::vector<DeclaredAxis>& axes) {
+  if (!IsBorrower(spec)) return spec.bounds.size() + 1;
+  return LendersOf(spec, axes).size();
+}
+
+void Borrow(const DeclaredAxis& declared, const std::vector<DeclaredAxis>& axes, Mesh& mesh,
+            Diagnostics* diagnostics) {
+  const AxisId borrower = mesh.Find(declared.spec.name);
+  if (!borrower.valid() || mesh.axis(borrower).atoms != 0) return;  // declared twice: said
+  const std::vector<AxisRole> lenders = LendersOf(declared.spec, axes);
+  for (const AxisRole role : lenders) {
+    const std::string name =
+        lenders.size() == 1 ? declared.spec.name : absl::StrCat(declared.spec.name, ".", Name(role));
+    const AtomId atom = mesh.AddAtom({name, borrower, ""});
+    Axis& host = mesh.axis(mesh.Find(role));
+    host.order.push_back(atom);
+    host.atoms = static_cast<AtomMask>(host.atoms | Bit(atom));
+    Axis& own = mesh.axis(borrower);
+    own.order.push_back(atom);
+    own.atoms = static_cast<AtomMask>(own.atoms | Bit(atom));
+  }
+  for (const AxisRole role : declared.spec.spans) {
+    const AxisId whole = mesh.Find(role);
+    if (!whole.valid() || mesh.axis(whole).borrows) continue;
+    Axis& own = mesh.axis(borrower);
+    own.spans = static_cast<AtomMask>(own.spans | mesh.axis(whole).atoms);
+    own.atoms = static_cast<AtomMask>(own.atoms | own.spans);
+  }
+  if (lenders.empty() && !declared.spec.borrow_from.empty()) {
+    diagnostics->Error("axis.lender", declared.place,
+                       absl::StrCat("\"", declared.author,
+                                    "\" borrows its ranks from an axis that nobody declares"));
+  }
+}
+
 }  // namespace
 
 Mesh BuildMesh(const std::vector<DeclaredAxis>& axes, const std::string& order,
@@ -66,7 +115,7 @@ Mesh BuildMesh(const std::vector<DeclaredAxis>& axes, const std::string& order,
       continue;
     }
     std::size_t atoms = 0;
-    for (const DeclaredAxis& other : axes) atoms += other.spec.bounds.size() + 1;
+    for (const DeclaredAxis& other : axes) atoms += AtomsNeeded(other.spec, axes);
     if (atoms > kMaxAtoms) {
       diagnostics->Error("mesh.atoms", declared.place,
                          absl::StrCat("the strategies factor the ranks into ", atoms, " atoms, ",
@@ -79,8 +128,9 @@ Mesh BuildMesh(const std::vector<DeclaredAxis>& axes, const std::string& order,
     axis.author = declared.author;
     axis.place = declared.place;
     axis.degree = declared.spec.degree;
-    axis.borrows = !declared.spec.borrow_from.empty();
+    axis.borrows = IsBorrower(declared.spec);
     const AxisId id = mesh.AddAxis(std::move(axis));
+    if (mesh.axis(id).borrows) continue;
     for (std::size_t i = 0; i <= declared.spec.bounds.size(); ++i) {
       const std::string bound = i < declared.spec.bounds.size() ? declared.spec.bounds[i] : "";
       const AtomId atom = mesh.AddAtom({AtomName(declared.spec, i), id, bound});
@@ -88,36 +138,14 @@ Mesh BuildMesh(const std::vector<DeclaredAxis>& axes, const std::string& order,
       mesh.axis(id).atoms = static_cast<AtomMask>(mesh.axis(id).atoms | Bit(atom));
     }
   }
-  // A borrower's atoms join the lending axis as its innermost ones, so that they are neighbouring
+  // A borrower's atoms join the lending axes as their innermost ones, so that they are neighbouring
   // ranks. Those of expert role come last: tokens must find all of their batch inside the group
   // that exchanges them.
-  std::vector<const DeclaredAxis*> borrowers;
   for (const bool experts : {false, true}) {
     for (const DeclaredAxis& declared : axes) {
-      if (declared.spec.borrow_from.empty() || (declared.spec.role == AxisRole::kExpert) != experts)
-        continue;
-      borrowers.push_back(&declared);
+      if (IsBorrower(declared.spec) && (declared.spec.role == AxisRole::kExpert) == experts)
+        Borrow(declared, axes, mesh, diagnostics);
     }
-  }
-  for (const DeclaredAxis* lent_to : borrowers) {
-    const DeclaredAxis& declared = *lent_to;
-    const AxisId borrower = mesh.Find(declared.spec.name);
-    AxisId lender;
-    for (const AxisRole role : declared.spec.borrow_from) {
-      for (std::size_t i = 0; i < mesh.axes().size() && !lender.valid(); ++i) {
-        if (mesh.axes()[i].role == role && !mesh.axes()[i].borrows) lender = AxisId(i);
-      }
-    }
-    if (!lender.valid()) {
-      diagnostics->Error("axis.lender", declared.place,
-                         absl::StrCat("\"", declared.author,
-                                      "\" borrows its ranks from an axis that nobody declares"));
-      continue;
-    }
-    Axis& host = mesh.axis(lender);
-    const std::vector<AtomId> lent = mesh.axis(borrower).order;
-    host.order.insert(host.order.end(), lent.begin(), lent.end());
-    host.atoms = static_cast<AtomMask>(host.atoms | mesh.axis(borrower).atoms);
   }
   std::vector<AtomId> ranks;
   const auto append = [&ranks](const Axis& axis) {
@@ -137,6 +165,13 @@ Mesh BuildMesh(const std::vector<DeclaredAxis>& axes, const std::string& order,
 }
 
 AtomMask AtomsOf(const Mesh& mesh, const AxisPart& part) {
+  if (part.role) {
+    AtomMask mask = 0;
+    for (const Axis& axis : mesh.axes()) {
+      if (!axis.borrows && axis.role == *part.role) mask = static_cast<AtomMask>(mask | axis.atoms);
+    }
+    return mask;
+  }
   const AxisId id = mesh.Find(part.axis);
   if (!id.valid()) return 0;
   if (part.atom < 0) return mesh.axis(id).atoms;

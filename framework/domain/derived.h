@@ -54,6 +54,7 @@ enum class HideBehind : std::uint8_t {
   kPrefetch,      // gathered ahead and scattered behind, under the neighbouring blocks' compute
   kLastBackward,  // under the backward pass of the last micro-batch
   kIgnored,       // not counted in the step
+  kOp,            // piece by piece under one op of the same layer: all but the first piece's share
 };
 
 enum class StepKind : std::uint8_t {
@@ -73,7 +74,7 @@ struct Step {
   When when = When::kMicroBatch;
   ClassId layer_class;
 
-  OpId op;
+  OpId op;                    // what is computed; of a move: the op under which it hides
   std::uint8_t operands = 0;  // bit mask
 
   Version source, target;  // target.tensor == source.tensor

@@ -39,10 +39,13 @@ AxisId Mesh::Find(std::string_view name) const {
 }
 
 AxisId Mesh::Find(AxisRole role) const {
+  AxisId found;
   for (std::size_t i = 0; i < axes_.size(); ++i) {
-    if (axes_[i].role == role) return AxisId(i);
+    if (axes_[i].role != role) continue;
+    if (!axes_[i].borrows) return AxisId(i);
+    if (!found.valid()) found = AxisId(i);
   }
-  return AxisId();
+  return found;
 }
 
 AxisRole Mesh::RoleOf(AtomMask mask) const {
@@ -50,7 +53,8 @@ AxisRole Mesh::RoleOf(AtomMask mask) const {
   // experts); a group that also spans ranks of the lending axis belongs to that one (gradients over
   // expert x rest).
   for (const Axis& axis : axes_) {
-    if (axis.borrows && axis.atoms != 0 && (mask & ~axis.atoms) == 0) return axis.role;
+    if (axis.borrows && (mask & axis.atoms & ~axis.spans) != 0 && (mask & ~axis.atoms) == 0)
+      return axis.role;
   }
   AxisRole role = AxisRole::kTensor;
   for (const Axis& axis : axes_) {
@@ -62,6 +66,9 @@ AxisRole Mesh::RoleOf(AtomMask mask) const {
 std::string Mesh::NameOf(AtomMask mask) const {
   std::string out;
   const auto append = [&out](const std::string& name) { out += (out.empty() ? "" : ".") + name; };
+  for (const Axis& axis : axes_) {
+    if (axis.borrows && axis.atoms == mask && axis.atoms != axis.spans) return axis.name;
+  }
   for (const bool borrows : {false, true}) {
     for (const Axis& axis : axes_) {
       if (axis.borrows != borrows || axis.atoms == 0 || (axis.atoms & ~mask) != 0) continue;

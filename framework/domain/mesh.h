@@ -47,7 +47,8 @@ struct Axis {
   int degree = 0;      // the scenario's value; 0 = what is left of the machine
   AtomMask atoms = 0;
   std::vector<AtomId> order;  // its atoms, major first: cuts along this axis nest in this order
-  bool borrows = false;       // its ranks are those of another axis; it does not multiply the world
+  bool borrows = false;  // its ranks are those of other axes; it does not multiply the world
+  AtomMask spans = 0;    // of `atoms`: those of axes that belong to it as a whole
 };
 
 class SHARDLAB_EXPORT Mesh final {
@@ -60,7 +61,7 @@ class SHARDLAB_EXPORT Mesh final {
   const Axis& axis(AxisId id) const { return axes_[id.index()]; }
   Axis& axis(AxisId id) { return axes_[id.index()]; }
   AxisId Find(std::string_view name) const;  // invalid when there is none
-  // The first axis with that role, or invalid. Borrowing axes are found too.
+  // The first axis with that role, or invalid. One that borrows only where there is no other.
   AxisId Find(AxisRole role) const;
   // The axis to which a transfer over these atoms is put down: that of its last (slowest) role.
   AxisRole RoleOf(AtomMask mask) const;

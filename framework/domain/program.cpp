@@ -32,10 +32,20 @@ const char* Name(OpKind kind) {
       return "attention";
     case OpKind::kNorm:
       return "norm";
+    case OpKind::kLayerNorm:
+      return "layer-norm";
     case OpKind::kAdd:
       return "add";
+    case OpKind::kBias:
+      return "bias";
     case OpKind::kGatedSilu:
       return "gated-silu";
+    case OpKind::kGelu:
+      return "gelu";
+    case OpKind::kRelu:
+      return "relu";
+    case OpKind::kConcat:
+      return "concat";
     case OpKind::kMaxReduce:
       return "max";
     case OpKind::kSumExp:

@@ -65,6 +65,8 @@ struct SHARDLAB_EXPORT Tensor {
   bool keep_moved =
       false;  // saved for the backward pass as it was used, even where moving made it larger
   bool keep_after_forward = false;  // gathered for the forward pass and kept for the backward pass
+  int unit = 1;   // layers whose homes are gathered as one
+  int ahead = 1;  // of these, how many are gathered before they are needed
   std::array<std::int16_t, kMaxAtoms>
       author{};  // index into Program::authors of the edit that set `use`; -1 the model
   std::int16_t state_author = -1;
@@ -79,9 +81,16 @@ enum class OpKind : std::uint8_t {
   kProduct,    // einsum of two operands
   kLookup,     // the same with a one-hot first operand: embedding; costs memory, not FLOPs
   kAttention,  // q, k, v -> output; causal soft-max over the factor of k that the output lacks
-  kNorm,       // root-mean-square norm of operand 0 over `whole`, times operand 1
+  kNorm,  // root-mean-square norm of operand 0 over `whole`, times operand 1 where there is one
+  kLayerNorm,  // operand 0 less its mean, over its deviation, both over `whole`; times operand 1,
+               // plus operand 2, where there are such
   kAdd,
+  kBias,  // operand 0 + operand 1 where that lies; in the epilogue of the product before it: only
+          // the gradient of operand 1 costs anything
   kGatedSilu,  // silu(operand 0) * operand 1
+  kGelu,       // gelu(operand 0), by its tanh formula
+  kRelu,       // max(operand 0, 0); its gradient reads the output
+  kConcat,     // operand 0, then operand 1, along the output's last factor
   kMaxReduce,  // maximum over the factors that the output lacks; no gradient
   kSumExp,     // sum of exp(operand 0 - operand 1) over the factors that the output lacks
   kLogLoss,    // log(operand 0) + operand 1 - operand 2
@@ -171,6 +180,13 @@ struct ModelFacts {
   std::string source;
 };
 
+// An axis along which a model cannot be cut, whatever the degree of it: told when a plan asks.
+struct Limit {
+  AxisRole role = AxisRole::kTensor;
+  std::string why;   // "tied embeddings are on one pipeline rank only"
+  std::string hint;  // what would be legal
+};
+
 class SHARDLAB_EXPORT Program final {
  public:
   ModelFacts facts;
@@ -178,6 +194,7 @@ class SHARDLAB_EXPORT Program final {
   std::vector<Tensor> tensors;
   std::vector<Op> ops;  // forward order; those of one class stand together
   std::vector<LayerClass> classes;
+  std::vector<Limit> limits;
   std::vector<std::string> authors;  // strategies, in the order of Tensor::author
 
   const Dimension& dimension(DimensionId id) const { return dimensions[id.index()]; }

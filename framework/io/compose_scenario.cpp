@@ -13,6 +13,7 @@
 #include "core/edits.h"
 #include "io/catalog.h"
 #include "io/guarded.h"
+#include "io/import_hf.h"
 #include "io/parameter_io.h"
 #include "io/toml_value.h"
 
@@ -42,6 +43,7 @@ class Composer {
     }
     TopLevel();
     if (!accounting_) return std::move(out_);
+    StrategyDefaults();
     ReadPrecision();
     ReadTraining();
     ReadMesh();
@@ -277,6 +279,37 @@ class Composer {
       into = &(*into)[std::string(part)];
     Resolve(*loaded, *into);
     return loaded;
+  }
+
+  // The file defaults.toml beside a strategy: scenario keys that stand above the accounting's and
+  // below the user's, where `fact` holds. Two that differ: the first by name.
+  void StrategyDefaults() {
+    const Value* table = scenario_.root.FindPath("strategy");
+    if (table == nullptr || table->kind != Value::kTable) return;
+    std::vector<std::string> plugins;
+    for (const auto& [name, own] : table->table) {
+      const Value* named = own.kind == Value::kTable ? own.Find("plugin") : nullptr;
+      plugins.push_back(named != nullptr && named->kind == Value::kText ? named->text : name);
+    }
+    std::sort(plugins.rbegin(), plugins.rend());
+    for (const std::string& plugin : plugins) {
+      const PluginInfo* info = registry_.Find(Strategy::kKind, plugin);
+      if (info == nullptr) continue;
+      const std::filesystem::path file =
+          std::filesystem::path(info->file).parent_path() / "defaults.toml";
+      if (!std::filesystem::exists(file)) continue;
+      const Value own = ReadTomlFile(file.string(), diagnostics_);
+      const Value *fact = own.Find("fact"), *defaults = own.Find("defaults");
+      if (defaults == nullptr || defaults->kind != Value::kTable) continue;
+      if (fact != nullptr) {
+        const auto holds = accounting_->rules.facts.find(fact->text);
+        if (holds == accounting_->rules.facts.end() || !holds->second) continue;
+      }
+      for (const auto& [key, value] : defaults->table) {
+        const std::optional<std::vector<std::string>> path = ParseTomlKey(key);
+        if (path) SetAtPath(&accounting_->defaults, *path, value, diagnostics_);
+      }
+    }
   }
 
   // --- sections
@@ -555,7 +588,10 @@ class Composer {
 
 ComposedScenario ComposeScenario(const PluginRegistry& registry, const Scenario& scenario,
                                  Diagnostics* diagnostics) {
-  return Composer(registry, scenario, diagnostics).Run();
+  if (!ImportsHf(scenario)) return Composer(registry, scenario, diagnostics).Run();
+  Scenario imported = scenario;
+  if (!ImportHf(registry, &imported, diagnostics)) return {};
+  return Composer(registry, imported, diagnostics).Run();
 }
 
 }  // namespace shardlab

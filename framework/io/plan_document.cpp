@@ -88,7 +88,7 @@ class Document {
     plan["data"] = data;
     plan["expert"] = expert;
     plan["expert_tensor"] = 1;
-    plan["expert_data"] = data / std::max(1, expert);
+    plan["expert_data"] = data * DegreeOf(c_, p, AxisRole::kContext) / std::max(1, expert);
     plan["zero_stage"] = 0;
     plan["fsdp_shard"] = 1;
     plan["replicate"] = data;
@@ -108,6 +108,7 @@ class Document {
     plan["optimizer"] = c_.optimizer_name;
     plan["software"] = planned_.composed.software;
     // What the strategies say of themselves takes the place of the neutral values.
+    for (const auto& [key, mask] : c_.edited.plan_degrees) plan[key] = p.Size(mask);
     for (const auto& [key, value] : c_.edited.plan_facts) {
       Json fact = ValueToJson(value);
       if (fact.is_object() && plan.contains(key) && plan[key].is_object()) {

@@ -119,6 +119,7 @@ class Report {
     Section("plan", absl::StrCat(facts.name, ", ", WithThousands(std::llround(facts.parameters)),
                                  " parameters, on ", machine.devices, " x ", machine.name));
     std::string axes;
+    std::string lent;
     for (const Axis& axis : c_.edited.mesh.axes()) {
       if (axis.borrows) continue;
       absl::StrAppend(&axes, axes.empty() ? "" : " x ", axis.name, " ", c_.plan.Size(axis.atoms));
@@ -133,6 +134,7 @@ class Report {
     }
     absl::StrAppend(&axes, axes.empty() ? "" : " x ", "pipeline ", c_.plan.pipeline);
     if (c_.plan.pipeline > 1) absl::StrAppend(&axes, " (", c_.schedule_name, ")");
+    if (!lent.empty()) absl::StrAppend(&axes, "; of these ranks", lent.substr(1));
     if (plan["zero_stage"].get<int>() > 0)
       absl::StrAppend(&axes, ", ZeRO-", plan["zero_stage"].get<int>());
     if (plan["recompute"]["mode"] != "none")

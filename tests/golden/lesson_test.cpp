@@ -40,7 +40,7 @@ struct Step {
 };
 
 constexpr Step kSteps[] = {
-    {"conventions", 42, 107},
+    {"conventions", 50, 107},
     {"one-gpu-70b", 11, 0},
     {"floor-405b", 13, 0},
     {"zero-stages", 19, 0},
@@ -55,8 +55,9 @@ constexpr Step kSteps[] = {
     {"shrink-bubble", 32, 0},
     {"break-recompute-off", 18, 0},
     {"drill-bubble", 8, 160},
+    {"expert-parallel", 42, 0},
     {"plan-3d-70b", 98, 167},
-    {"megatron-flags", 11, 0},
+    {"megatron-flags", 13, 0},
     {"deepspeed-config", 9, 0},
     {"fsdp-code", 12, 0},
     {"drill-megatron-tp", 1, 0},

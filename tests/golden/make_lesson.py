@@ -66,7 +66,9 @@ KEYS = {"model": "model.preset", "layers": "model.layers", "kv": "model.kv_heads
         "recompute": "strategy.checkpointing.mode", "segment": "strategy.checkpointing.segment",
         "d": "strategy.data.degree", "overlap": "strategy.data.overlap", "schedule": "schedule.plugin",
         "p": "schedule.degree", "split": "schedule.layers", "grad": "precision.gradients",
-        "wire": "precision.gradient_reduce"}
+        "wire": "precision.gradient_reduce", "shard": "strategy.fsdp.shard",
+        "kept": "strategy.fsdp.reshard_after_forward", "c": "strategy.context.degree", "e": "strategy.expert.degree",
+        "order": "mesh.order"}
 
 
 def load(path):
@@ -88,6 +90,7 @@ def settings(**keys):
         if key == "recompute":
             if not value: continue
             value = "full"
+        if key == "kept" and value is not None: value = not value
         if value is None: continue
         out.append(f"{KEYS[key]}={str(value).lower() if isinstance(value, bool) else value}")
     return out
@@ -144,6 +147,9 @@ scenario("pod_precision", hardware=f"nodes = {N.SERVERS}", gbs=N.GBS, more=PRECI
 scenario("dimensions", model=DIMENSIONS)                                # the same model without its name
 scenario("dimensions_8b", model=DIMENSIONS_8B)
 scenario("dimensions_405b", model=DIMENSIONS_405B)
+for name in ("8x7b", "8x22b"):
+    scenario(name, model=f'preset = "mixtral-{name}"')
+    scenarios[name] = scenarios[name].replace('plugin = "llama"', 'plugin = "moe"')
 
 # ------------------------------------------------------------------ parts of expressions
 rank = lambda q, i, what="total": f"{q}:memory.ranks[{i}].{what}_bytes"
@@ -267,7 +273,15 @@ def conventions():
     family("pipeline_ranks", STEP, "devices",
            [member(p, N.L70.L % p == 0, n=8 * p, t=8, p=p) for p in range(1, N.L70.L + 1)])
     value("legal_pipeline_ranks", "pipeline_ranks:[legal=true].label")
-    without("Mixture of experts: the model of a later plugin", *(k for k in NUMBERS[STEP] if k.startswith("mixtral")))
+    for short in ("8x7b", "8x22b"):
+        key, one = f"mixtral_{short}_", plan(f"moe_{short}_one", short)
+        layers = {"8x7b": N.MX7.L, "8x22b": N.MX22.L}[short]
+        less = plan(f"moe_{short}_less", short, layers=layers - 1)
+        value(key + "L", f"{one}:model.layers")
+        value(key + "parameters", f"{one}:model.parameters")
+        value(key + "active_parameters", f"{one}:model.active_parameters")
+        value(key + "layer_parameters", f"{one}:model.parameters - {less}:model.parameters")
+        without("a preset's dimension, held by the sum of the parameters", *(key + k for k in ("h", "heads", "kv", "ffn", "V")))
     without("GPT-2 XL is not among the presets yet", "gpt2_xl_parameters", "gpt2_xl_state_bytes")
     without("compares two MFU conventions, and interface.md names no scenario key that chooses one", "fine_over_6p_s4096")
 
@@ -309,6 +323,10 @@ def sharded(zero, n, **keys):
     return plan(f"z{zero}_n{n}{tail}", "devices", n=n, gbs=keys.pop("gbs", n), zero=zero, **keys)
 
 
+def fully_sharded(n, **keys):
+    return plan(f"fsdp_n{n}" + "".join(f"_{k}" for k in keys), "devices", n=n, gbs=n, shard="all", **keys)
+
+
 def zero_stages():
     for z in (1, 2, 3):
         for n in (1, 8, 16, 32, 64): value(f"zero{z}_n{n}_bytes", state(sharded(z, n)))
@@ -337,6 +355,12 @@ def zero_wire():
     value("compute_recompute_seconds", compute(again))
     value("hiding_bytes_per_second", f"{sent('z3_n32', 'data')} / {compute('z3_n32')}")
     value("hiding_recompute_bytes_per_second", f"{sent(again, 'data')} / {compute(again)}")
+    value("zero3_n32_bytes", sent(fully_sharded(32), "data"))
+    value("zero3_rail_seconds", sent(fully_sharded(32), "data", "seconds"))
+    value("compute_seconds", step(fully_sharded(32)))                    # hides as ZeRO-3 does
+    for tail, on in (("", False), ("_recompute", True)):
+        kept = course_plan("tp4_fsdp8_kept" + tail, 4, 1, 8, 0, on, shard="all", kept=True)
+        value(f"tp4_fsdp8_whole{tail}_bytes", peak(kept))
     fsdp, again = course_plan("tp4_fsdp8", 4, 1, 8, 3), course_plan("tp4_fsdp8_recompute", 4, 1, 8, 3, True)
     value("tp4_fsdp8_traffic_seconds", sent(fsdp, "data", "seconds"))
     z1, z2 = course_plan("tp4_dp8_zero1", 4, 1, 8, 1), course_plan("tp4_dp8_zero2", 4, 1, 8, 2)
@@ -350,8 +374,9 @@ def zero_wire():
 
 def fsdp_32():
     q = sharded(3, 32)
-    value("state_bytes", state(q))
-    value("sum_bytes", rank(q, 0))
+    for x in (q, fully_sharded(32)):
+        value("state_bytes", state(x))
+        value("sum_bytes", rank(x, 0))
     value("over_bytes", f"-{q}:memory.headroom_bytes")
     for n in (64, 128): value(f"sum_n{n}_bytes", rank(sharded(3, n), 0))
     value("sum_n_infinite_bytes", activations(sharded(3, 128)))
@@ -375,6 +400,7 @@ def activation_checkpointing():
     value("saved_bytes", f"{activations(q)} - {activations(on)}")
     value("saved_fraction", f"1 - {activations(on)} / {activations(q)}")
     value("total_bytes", rank(on, 0))
+    value("total_bytes", rank(fully_sharded(32, recompute=True), 0))
     value("headroom_bytes", f"{on}:memory.headroom_bytes")
     value("headroom_fraction", headroom(on))
     value("compute_ratio", f"{compute(on)} / {compute(q)}")
@@ -551,6 +577,57 @@ def drill_bubble():
         value(f"least_m_p{p}_{percent}_percent", f"min(bubble_p{p}:[time.bubble_fraction<={percent / 100}].label)")
 
 
+def expert_parallel():
+    make = lambda name, model, **keys: plan(f"moe_{model}_{name}", model, **keys)
+    for n in ("8x7b", "8x22b"):
+        one, ep8 = make("one", n), make("ep8", n, n=8, e=8, gbs=8)
+        value(n + "_parameters", f"{one}:model.parameters")
+        value(n + "_active_parameters", f"{one}:model.active_parameters")
+        value(n + "_active_fraction", f"{one}:model.active_parameters / {one}:model.parameters")
+        experts = f"(({rank(one, 0, 'parameters')} - {rank(ep8, 0, 'parameters')}) / 2 * 8 / 7)"
+        value(n + "_experts_parameters", experts)
+        value(n + "_rest_parameters", f"{one}:model.parameters - {experts}")
+        value(n + "_state_bytes", state(one))
+        value(n + "_state_n32_bytes", state(make("z3", n, n=32, gbs=32, zero=3)))
+        value(n + "_state_n32_bytes", state(make("fsdp", n, n=32, gbs=32, shard="all")))
+        value(n + "_zero1_bytes", state(make("z1", n, n=32, gbs=32, zero=1)))
+        value(n + "_ep8_bytes", state(ep8))
+        value(n + "_ep8_zero1_bytes", state(make("ep8_z1", n, n=32, e=8, gbs=32, zero=1)))
+    one, ep8, q = "moe_8x7b_one", "moe_8x7b_ep8", "moe_8x7b_ep8_z1"
+    again, ep8_again = (make(name, "8x7b", e=8, recompute=True, **keys) for name, keys in
+                        (("ep8_z1_again", {"n": 32, "gbs": 32, "zero": 1}), ("ep8_again", {"n": 8, "gbs": 8})))
+    sbh = f"({call(make('piped', '8x7b', n=4, p=4), 'pipeline')} / 2)"
+    value("activation_units", f"{activations(one)} / ({one}:model.layers * {sbh})")
+    value("activations_bytes", activations(q))
+    value("total_bytes", peak(q))
+    value("total_headroom_fraction", headroom(q))
+    value("total_recompute_bytes", peak(again))
+    leaves = call(ep8, "expert")
+    value("payload_bytes", f"{leaves} * 8 / 7")
+    value("leaves_gpu_bytes", leaves)
+    one_call = lambda x: f"({sent(x, 'expert', 'seconds')} / {sent(x, 'expert', 'count')})"
+    # Pipeline ranks fastest: two of the eight ranks of a group on each server.
+    spread = make("spread", "8x7b", n=32, p=4, e=8, gbs=8, order="tp-cp-pp-ep-dp")
+    value("leaves_server_bytes", f"{one_call(spread)} * {link(spread, PORT)}")
+    value("nvlink_seconds", one_call(ep8))
+    value("port_seconds", one_call(spread))
+    value("port_over_nvlink", f"{one_call(spread)} / {one_call(ep8)}")
+    layer = f"({compute(one)} - {compute(make('one_less', '8x7b', layers=31))})"
+    value("layer_compute_seconds", layer)
+    exposed = lambda x: f"({x}:time.exposed.expert_seconds / {x}:model.layers)"
+    value("nvlink_layer_seconds", exposed(ep8))
+    value("nvlink_layer_recompute_seconds", exposed(ep8_again))
+    value("nvlink_over_compute_fraction", f"{exposed(ep8)} / {layer}")
+    value("port_over_compute_fraction", f"4 * {one_call(spread)} / {layer}")
+    value("all_to_alls", sent(ep8, "expert", "count"))
+    value("all_to_alls_recompute", sent(ep8_again, "expert", "count"))
+    value("sequence_bytes", sent(ep8, "expert"))
+    value("sequence_recompute_bytes", sent(ep8_again, "expert"))
+    dense = plan("one_70b", "devices", model=N.L70.name)
+    value("8x22b_memory_over_70b", f"{state('moe_8x22b_one')} / {state(dense)}")
+    value("8x22b_compute_over_70b", f"moe_8x22b_one:model.active_parameters / {dense}:model.active_parameters")
+
+
 def plan_3d_70b():
     # The whole sets first: each plan's memory, step and MFU, and how many pass.
     refused = [member(f"tp{t}_pp{p}", False, t=t, p=p) for t in (1, 2, 4, 8) for p in (1, 2, 4, 5, 8, 10, 16)
@@ -618,7 +695,9 @@ def megatron_flags():
     check = plan("flags_check", "pod", t=4, p=2, gbs=256, b=2)
     value("check_dp", f"{check}:plan.data")
     value("check_micro_batches", f"{check}:plan.micro_batches")
-    without("context parallelism: the strategy of a later plugin", "tp4_pp4_cp2_dp", "tp4_pp4_cp2_micro_batches")
+    q = plan("flags_tp4_pp4_cp2", "pod", t=4, p=4, c=2)
+    value("tp4_pp4_cp2_dp", f"{q}:plan.data")
+    value("tp4_pp4_cp2_micro_batches", f"{q}:plan.micro_batches")
     without("a plan says how groups lie over servers, not which ranks they are",
             "tp_group", "dp_group_0", "dp_group_1", "pp_group")
 
@@ -687,6 +766,7 @@ def playground_replan():
     value("compute_24_seconds",
           f"{compute('tp8_fsdp3')} / tp8_fsdp3:plan.global_batch_size * {chosen}:plan.global_batch_size")
     report("fsdp24_recompute", fsdp24)
+    report("fsdp24_recompute", course_plan("fsdp24_plugin", 1, 1, 24, 0, True, gbs=120, shard="all", **left))
     near = lambda d: [N.GBS // d * d, -(-N.GBS // d) * d]
     plan_family("left", STEP, N.plans(24, zeros=(0, 1, 2, 3), zero3_with_pipeline=True, batches=near), pod=24)
     value("best_24_mfu_fraction", f"max(left:[{PASSES}].throughput.mfu)")
@@ -710,7 +790,7 @@ def playground_replan():
 
 STEPS = [conventions, one_gpu_70b, floor_405b, zero_stages, zero_wire, fsdp_32, activation_checkpointing, drill_zero3_state,
          tp_split, break_tp_across_servers, tp_inside_nvlink, pp_split, shrink_bubble, break_recompute_off, drill_bubble,
-         plan_3d_70b, megatron_flags, deepspeed_config, fsdp_code, drill_megatron_tp, playground_replan]
+         expert_parallel, plan_3d_70b, megatron_flags, deepspeed_config, fsdp_code, drill_megatron_tp, playground_replan]
 
 
 def lines(table, brackets):

@@ -65,6 +65,7 @@ Json Essence(const LawPlan& plan, const std::set<std::string>& ignored_facts) {
 std::set<std::string> FactsOf(const LawPlan& plan) {
   std::set<std::string> facts;
   for (const auto& [key, value] : plan.composition().edited.plan_facts) facts.insert(key);
+  for (const auto& [key, ranks] : plan.composition().edited.plan_degrees) facts.insert(key);
   return facts;
 }
 
@@ -161,12 +162,20 @@ TEST(PlanLaws, AStrategyThatDoesNothingChangesNothing) {
         Draft with = plan.draft;
         if (with.Find(header) != nullptr) continue;
         with.tables.push_back({header, {{doc.name, neutral}}});
+        // A strategy may come with the precision that its framework is used with.
+        if (with.Find("precision") == nullptr) {
+          with.tables.push_back(
+              {"precision", {{"recipe", "\"" + plan.composition().precision.recipe + "\""}}});
+        }
         Diagnostics refusal;
         const std::optional<LawPlan> other = PlanOf(with, &refusal);
         if (!other) {
           // A degree of 1 on the axis that takes what is left is a statement, and may be wrong.
-          EXPECT_EQ(refusal.all()[0].code, "plan.world")
-              << header << ": " << refusal.all()[0].message;
+          const auto error =
+              std::find_if(refusal.all().begin(), refusal.all().end(),
+                           [](const Diagnostic& d) { return d.severity == Severity::kError; });
+          ASSERT_NE(error, refusal.all().end());
+          EXPECT_EQ(error->code, "plan.world") << header << ": " << error->message;
           continue;
         }
         std::set<std::string> facts = FactsOf(plan);
@@ -366,12 +375,17 @@ TEST(PlanLaws, ExposedTrafficIsTheSumOfItsEntries) {
     for (std::size_t r = 0; r < kAxisRoles; ++r) {
       const auto role = static_cast<AxisRole>(r);
       const bool pipeline = role == AxisRole::kPipeline;
+      // The classroom takes the gathers of the stage that has most of them for those of every rank.
+      const bool of_another =
+          plan.composition().rules.prefetch_hides_in_slot && plan.plan().pipeline > 1;
+      if (of_another && role == AxisRole::kData) {
+        EXPECT_LE(exposed[r], e.time.exposed[r] + 1e-9 * e.step);
+        continue;
+      }
       EXPECT_NEAR(exposed[r], e.time.exposed[r] + (pipeline ? x.exposed_pipeline : 0),
                   1e-9 * e.step)
           << Name(role);
-      // The classroom takes the gathers of the stage that has most of them for those of every rank.
-      if (!pipeline &&
-          !(plan.composition().rules.prefetch_hides_in_slot && plan.plan().pipeline > 1)) {
+      if (!pipeline && !of_another) {
         EXPECT_NEAR(total[r], e.time.exposed[r] + e.time.hidden[r], 1e-9 * e.step) << Name(role);
       }
     }

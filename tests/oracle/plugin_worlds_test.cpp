@@ -7,7 +7,10 @@
 #include <string>
 
 #include "../../plugins/strategies/checkpointing/checkpointing.h"
+#include "../../plugins/strategies/context/context.h"
 #include "../../plugins/strategies/data/data.h"
+#include "../../plugins/strategies/expert/expert.h"
+#include "../../plugins/strategies/fsdp/fsdp.h"
 #include "../../plugins/strategies/hierarchical-zero/hierarchical_zero.h"
 #include "../../plugins/strategies/tensor/tensor.h"
 #include "../../plugins/strategies/zero/zero.h"
@@ -34,7 +37,9 @@ class Settings final : public ParameterVisitor {
   void Number(const Parameter&, double*) override {}
   void Amount(const Parameter&, Unit, double*) override {}
   void Integers(const Parameter&, std::vector<int>*) override {}
-  void IntegerOr(const Parameter&, const std::string&, int*) override {}
+  void IntegerOr(const Parameter& p, const std::string&, int* value) override {
+    Integer(p, value);
+  }
   void Raw(const Parameter&, Value*) override {}
 
  private:
@@ -69,6 +74,82 @@ Choice ShippedCheckpointing(int segment) {
 
 Choice ShippedHierarchicalZero() {
   return With<hierarchical_zero::HierarchicalZero>("hierarchical zero", {});
+}
+Choice ShippedFsdp(int shard, bool reshard_after_forward = true) {
+  return With<fsdp::Fsdp>("fsdp " + std::to_string(shard) + (reshard_after_forward ? "" : " kept"),
+                          {{"shard", Value::Integer(shard)},
+                           {"reshard_after_forward", Value::Boolean(reshard_after_forward)}});
+}
+Choice ShippedContext(const char* method) {
+  return With<context::Context>(
+      std::string("context ") + method,
+      {{"degree", Value::Integer(2)}, {"method", Value::Text(method)}});
+}
+Choice ShippedExpert(int tensor_degree) {
+  return With<expert::Expert>("expert, expert-tensor " + std::to_string(tensor_degree),
+                              {{"degree", Value::Integer(2)},
+                               {"tensor_degree", Value::Integer(tensor_degree)}});
+}
+
+const Choices kNone;
+
+TEST(PluginWorldsTest, ShippedFullyShardedAndContext) {
+  Tally tally;
+  const Choices data = {With<data::Data>("data", {})};
+  for (const bool experts : {false, true}) {
+    const Setting setting(Unroll(ToyModel({.experts = experts, .layers = 1})), {});
+    for (const Choices& choices : Product({
+             {data},
+             {kNone, {ShippedTensor(false)}, {ShippedTensor(true)}},
+             {kNone,
+              {ShippedFsdp(0)},
+              {ShippedFsdp(0, false)},
+              {ShippedFsdp(2)},
+              {ShippedZero(1)}},
+             {{ShippedContext("ring")}, {ShippedContext("gather")}, {ShippedContext("all-to-all")}},
+         })) {
+      const bool few = choices.size() <= 3;
+      RunEveryMesh(setting, choices, 8, tally,
+                   [few](int number) { return few || number % 3 == 1; });
+    }
+  }
+  Conclude(tally, "shipped, fully sharded and context");
+}
+
+// Attention's output is replayed by need.
+TEST(PluginWorldsTest, ShippedSelectiveCheckpointing) {
+  Tally tally;
+  const Choices data = {With<data::Data>("data", {})};
+  const Setting setting(Unroll(ToyModel({.experts = false, .layers = 1})), {});
+  for (const Choices& choices : Product({
+           {data},
+           {kNone, {ShippedTensor(true)}},
+           {kNone, {ShippedFsdp(0)}, {ShippedFsdp(0, false)}},
+           {kNone, {ShippedContext("ring")}, {ShippedContext("all-to-all")}},
+           {{With<checkpointing::Checkpointing>("selective",
+                                                {{"mode", Value::Text("selective")}})}},
+       })) {
+    RunEveryMesh(setting, choices, 8, tally);
+  }
+  Conclude(tally, "shipped, selective checkpointing");
+}
+
+TEST(PluginWorldsTest, ShippedExperts) {
+  Tally tally;
+  const Choices data = {With<data::Data>("data", {})};
+  const Setting setting(Unroll(ToyModel({.experts = true, .layers = 1})), {});
+  for (const Choices& choices : Product({
+           {data},
+           {{ShippedExpert(1)}, {ShippedTensor(true), ShippedExpert(1)},
+            {ShippedTensor(true), ShippedExpert(2)}},
+           {kNone, {ShippedContext("ring")}, {ShippedContext("all-to-all")}},
+           {kNone, {ShippedZero(1)}, {ShippedFsdp(0)}, {ShippedFsdp(2)}},
+       })) {
+    const bool few = choices.size() <= 3;
+    RunEveryMesh(setting, choices, 8, tally,
+                 [few](int number) { return few || number % 3 == 1; });
+  }
+  Conclude(tally, "shipped, experts");
 }
 
 TEST(PluginWorldsTest, ShippedStrategiesOnEveryMesh) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 namespace shardlab::oracle {
@@ -127,6 +128,16 @@ class LocalOp {
         return loops_.Each(all_, [&] { Out() = std::max(Out(), In(0)); });
       case OpKind::kNorm:
         return Norm();
+      case OpKind::kLayerNorm:
+        return LayerNorm();
+      case OpKind::kBias:
+        return loops_.Each(all_, [&] { Out() = In(0) + In(1); });
+      case OpKind::kGelu:
+        return loops_.Each(all_, [&] { Out() = In(0) * Gate(In(0)); });
+      case OpKind::kRelu:
+        return loops_.Each(all_, [&] { Out() = std::max(In(0), 0.0); });
+      case OpKind::kConcat:
+        return Concat([&](std::size_t i) { Out() = In(i); });
       case OpKind::kTopK:
         return TopK();
       case OpKind::kAttention:
@@ -165,6 +176,24 @@ class LocalOp {
         return;
       case OpKind::kNorm:
         return NormBackward();
+      case OpKind::kLayerNorm:
+        return LayerNormBackward();
+      case OpKind::kBias:
+        for (const std::size_t i : {0, 1}) {
+          if (Asked(i)) loops_.Each(all_, [&] { Gradient(i) += OutGradient(); });
+        }
+        return;
+      case OpKind::kGelu:
+        return loops_.Each(all_, [&] {
+          const double x = In(0), g = Gate(x);
+          Gradient(0) += OutGradient() * (g + x * g * (1 - g) * GateSlope(x));
+        });
+      case OpKind::kRelu:
+        return loops_.Each(all_, [&] { Gradient(0) += Saved() > 0 ? OutGradient() : 0; });
+      case OpKind::kConcat:
+        return Concat([&](std::size_t i) {
+          if (Asked(i)) Gradient(i) += OutGradient();
+        });
       case OpKind::kTopK:
         return TopKBackward();
       case OpKind::kAttention:
@@ -198,6 +227,11 @@ class LocalOp {
 
   static double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
+  // gelu(x) = x * gate(x); 0.5 (1 + tanh u) = sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3).
+  static double Gate(double x) { return Sigmoid(2 * kRootOfTwoOverPi * (x + kCubic * x * x * x)); }
+  static double GateSlope(double x) { return 2 * kRootOfTwoOverPi * (1 + 3 * kCubic * x * x); }
+  static constexpr double kRootOfTwoOverPi = 0.7978845608028654, kCubic = 0.044715;
+
   double SizeOf(const Factors& factors) const {
     double size = 1;
     for (const std::uint8_t f : factors) size *= sizes_[op_.factors[f].dim.index()];
@@ -218,6 +252,7 @@ class LocalOp {
     return rest;
   }
 
+  double Weight() const { return HasOperand(1) ? In(1) : 1; }
   // 1 / root of the mean square at the loops' present place.
   double InverseRoot() {
     double squares = 0;
@@ -228,7 +263,7 @@ class LocalOp {
     NeedWhole(op_.whole);
     loops_.Each(Except(all_, op_.whole), [&] {
       const double root = InverseRoot();
-      loops_.Each(op_.whole, [&] { Out() = In(0) * root * In(1); });
+      loops_.Each(op_.whole, [&] { Out() = In(0) * root * Weight(); });
     });
   }
   void NormBackward() {
@@ -236,13 +271,74 @@ class LocalOp {
     loops_.Each(Except(all_, op_.whole), [&] {
       const double root = InverseRoot();
       double along = 0;
-      loops_.Each(op_.whole, [&] { along += OutGradient() * In(1) * In(0); });
+      loops_.Each(op_.whole, [&] { along += OutGradient() * Weight() * In(0); });
       along *= root * root * root / SizeOf(op_.whole);
       loops_.Each(op_.whole, [&] {
-        if (Asked(0)) Gradient(0) += OutGradient() * In(1) * root - In(0) * along;
+        if (Asked(0)) Gradient(0) += OutGradient() * Weight() * root - In(0) * along;
         if (Asked(1)) Gradient(1) += OutGradient() * In(0) * root;
       });
     });
+  }
+
+  // Mean and 1 / deviation at the loops' present place.
+  std::pair<double, double> MeanAndRoot() {
+    const double n = SizeOf(op_.whole);
+    double sum = 0, squares = 0;
+    loops_.Each(op_.whole, [&] { sum += In(0); });
+    const double mean = sum / n;
+    loops_.Each(op_.whole, [&] { squares += (In(0) - mean) * (In(0) - mean); });
+    return {mean, 1 / std::sqrt(squares / n + kNormEpsilon)};
+  }
+  bool HasOperand(std::size_t i) const { return op_.inputs.size() > i; }
+  void LayerNorm() {
+    NeedWhole(op_.whole);
+    loops_.Each(Except(all_, op_.whole), [&] {
+      const auto [mean, root] = MeanAndRoot();
+      const double m = mean, r = root;
+      loops_.Each(op_.whole, [&] {
+        Out() = (In(0) - m) * r * (HasOperand(1) ? In(1) : 1) + (HasOperand(2) ? In(2) : 0);
+      });
+    });
+  }
+  void LayerNormBackward() {
+    NeedWhole(op_.whole);
+    loops_.Each(Except(all_, op_.whole), [&] {
+      double m = 0, r = 0;
+      // The gradient of the bias alone reads nothing.
+      if (Asked(0) || Asked(1)) std::tie(m, r) = MeanAndRoot();
+      const double n = SizeOf(op_.whole);
+      const auto weighted = [&] { return OutGradient() * (HasOperand(1) ? In(1) : 1); };
+      double sum = 0, along = 0;
+      if (Asked(0)) {
+        loops_.Each(op_.whole, [&] {
+          sum += weighted() / n;
+          along += weighted() * (In(0) - m) * r / n;
+        });
+      }
+      loops_.Each(op_.whole, [&] {
+        if (Asked(0)) Gradient(0) += r * (weighted() - sum - (In(0) - m) * r * along);
+        if (Asked(1)) Gradient(1) += OutGradient() * (In(0) - m) * r;
+        if (Asked(2)) Gradient(2) += OutGradient();
+      });
+    });
+  }
+
+  // Calls `body(operand)` where a column of the output and the column of an operand are the same.
+  template <class Body>
+  void Concat(const Body& body) {
+    NeedWhole(op_.whole);
+    const std::uint8_t out = op_.whole[0];
+    int first = 0;
+    for (const std::size_t i : {0, 1}) {
+      const std::uint8_t own = op_.whole[i + 1];
+      Factors loops = Except(all_, op_.whole);
+      loops.push_back(own);
+      loops.push_back(out);
+      loops_.Each(loops, [&] {
+        if (loops_.index(out) == first + loops_.index(own)) body(i);
+      });
+      first += sizes_[op_.factors[own].dim.index()];
+    }
   }
 
   void TopK() {

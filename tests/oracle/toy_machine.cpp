@@ -288,10 +288,11 @@ double ToyMachine::Loss() {
   LoadWeights();
   for (micro_batch_ = 0; micro_batch_ < job_.micro_batches; ++micro_batch_) {
     Forward();
-    const Blocks& last =
-        Get({program_.ops.back().output, false, program_.tensor(program_.ops.back().output).use});
-    for (const double x : last[0].data)
-      loss += x / static_cast<double>(last[0].data.size()) / job_.micro_batches;
+    for (const TensorId id : Losses()) {
+      const Blocks& one = Get({id, false, program_.tensor(id).use});
+      for (const double x : one[0].data)
+        loss += x / static_cast<double>(one[0].data.size()) / job_.micro_batches;
+    }
     ForgetMicroBatch();
   }
   return loss;
@@ -328,15 +329,25 @@ void ToyMachine::ForgetUnsaved() {
   });
 }
 
+// The last op's output; a model that predicts further tokens has a loss for each.
+std::vector<TensorId> ToyMachine::Losses() const {
+  std::vector<TensorId> losses;
+  for (const Op& op : program_.ops) {
+    if (op.kind == OpKind::kLogLoss || &op == &program_.ops.back()) losses.push_back(op.output);
+  }
+  return losses;
+}
+
 void ToyMachine::SeedLoss() {
-  const TensorId loss = program_.ops.back().output;
-  Get({loss, false, program_.tensor(loss).use});
-  double elements = job_.micro_batches;
-  for (const DimensionId dim : program_.tensor(loss).dims) elements *= sizes_[dim.index()];
-  const Version seed{loss, true, Dual(program_.tensor(loss).use)};
-  Blocks blocks = Empty(seed);
-  for (Block& block : blocks) std::fill(block.data.begin(), block.data.end(), 1 / elements);
-  Put(seed, std::move(blocks), false);
+  for (const TensorId loss : Losses()) {
+    Get({loss, false, program_.tensor(loss).use});
+    double elements = job_.micro_batches;
+    for (const DimensionId dim : program_.tensor(loss).dims) elements *= sizes_[dim.index()];
+    const Version seed{loss, true, Dual(program_.tensor(loss).use)};
+    Blocks blocks = Empty(seed);
+    for (Block& block : blocks) std::fill(block.data.begin(), block.data.end(), 1 / elements);
+    Put(seed, std::move(blocks), false);
+  }
 }
 
 void ToyMachine::Backward() {

@@ -69,6 +69,7 @@ class ToyMachine final {
   void LoadWeights();
   void Forward();
   void ForgetUnsaved();
+  std::vector<TensorId> Losses() const;
   void SeedLoss();
   void Backward();
   void ForgetMicroBatch();

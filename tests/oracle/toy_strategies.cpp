@@ -34,6 +34,7 @@ void CutByTensor(Editor& edit, const AxisPart& axis, TensorOptions options) {
   edit.Shard({axis.axis, 0}, "kv_heads", All);
   edit.Shard({axis.axis, 1}, "group", All);
   edit.Shard(axis, "ffn", All);
+  edit.Shard(axis, "shared_ffn", All);
   edit.Shard(axis, "vocabulary", NotData);
   const auto experts = [](const TensorView& t) { return IsExpertWeight(t) || IsRouted(t); };
   if (options.experts == ExpertTensor::kSliced) edit.Shard(axis, "expert_ffn", All);

@@ -8,6 +8,7 @@
 #include "core/derive.h"
 #include "core/edits.h"
 #include "core/place.h"
+#include "oracle/shipped_models.h"
 #include "oracle/toy_machine.h"
 #include "oracle/toy_models.h"
 
@@ -40,8 +41,13 @@ class Unsharded final {
   Derived derived_;
 };
 
-void ExpectDifferencesMatch(const ToyModelOptions& options) {
-  const Program program = Unroll(ToyModel(options));
+// A soft-max does not see what is added to all of its scores.
+bool HasNoGradient(const Tensor& tensor) {
+  return tensor.name.find("attention.k.bias") != std::string::npos;
+}
+
+void ExpectDifferencesMatch(const Program& rolled, double small = 1e-4) {
+  const Program program = Unroll(rolled);
   const Unsharded machine(program);
   const Trace trace = machine.Run();
   constexpr double kStep = 1e-5;
@@ -53,24 +59,38 @@ void ExpectDifferencesMatch(const ToyModelOptions& options) {
     ASSERT_FALSE(gradient.empty()) << program.tensors[t].name;
     double largest = 0;
     for (std::size_t i = 0; i < gradient.size(); ++i) {
-      const double up = machine.Loss({TensorId(t), i, kStep}),
-                   down = machine.Loss({TensorId(t), i, -kStep});
-      EXPECT_NEAR(gradient[i], (up - down) / (2 * kStep), 1e-8)
+      const auto rise = [&](double step) {
+        return machine.Loss({TensorId(t), i, step}) - machine.Loss({TensorId(t), i, -step});
+      };
+      // Four points: norms of a few small numbers bend too sharply for two.
+      const double slope = (8 * rise(kStep) - rise(2 * kStep)) / (12 * kStep);
+      EXPECT_NEAR(gradient[i], slope, 1e-8 * std::max(1.0, std::abs(gradient[i])))
           << program.tensors[t].name << " element " << i;
       largest = std::max(largest, std::abs(gradient[i]));
     }
     // Tests that compare to 1e-9 say something only about gradients that are not tiny.
-    EXPECT_GT(largest, 1e-4) << program.tensors[t].name;
+    if (HasNoGradient(program.tensors[t])) continue;
+    EXPECT_GT(largest, small) << program.tensors[t].name;
   }
   EXPECT_GE(parameters, 20);
 }
 
-TEST(UnshardedTest, DenseGradientsAreFiniteDifferences) { ExpectDifferencesMatch({.layers = 2}); }
+TEST(UnshardedTest, DenseGradientsAreFiniteDifferences) {
+  ExpectDifferencesMatch(ToyModel({.layers = 2}));
+}
 TEST(UnshardedTest, ExpertGradientsAreFiniteDifferences) {
-  ExpectDifferencesMatch({.experts = true, .layers = 2});
+  ExpectDifferencesMatch(ToyModel({.experts = true, .layers = 2}));
 }
 TEST(UnshardedTest, TiedEmbeddingGradientsAreFiniteDifferences) {
-  ExpectDifferencesMatch({.layers = 2, .tied_embedding = true, .sizes = kUnevenSizes});
+  ExpectDifferencesMatch(ToyModel({.layers = 2, .tied_embedding = true, .sizes = kUnevenSizes}));
+}
+TEST(UnshardedTest, ShippedModelsGradientsAreFiniteDifferences) {
+  ExpectDifferencesMatch(ShippedGpt(), 1e-6);
+  ExpectDifferencesMatch(ShippedParallel(), 1e-6);
+  ExpectDifferencesMatch(ShippedRelative(false), 1e-6);
+  ExpectDifferencesMatch(ShippedRelative(true), 1e-6);
+  ExpectDifferencesMatch(ShippedExperts(false), 1e-6);
+  ExpectDifferencesMatch(ShippedExperts(true), 1e-6);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <map>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -14,50 +15,79 @@ namespace {
 constexpr double kTolerance = 1e-9;
 constexpr int kFailuresShown = 20;
 
-// The degrees of an axis's own atoms, given the whole of its own degree.
-void SplitOverAtoms(const Edited& edited, AxisId id, int own, std::vector<int>& degrees) {
+// The degrees of an axis's own atoms, given the whole of its own degree. A dimension that caps
+// atoms of several axes is what is left of it.
+void SplitOverAtoms(const Edited& edited, AxisId id, int own, std::map<std::string, int>& taken,
+                    std::vector<int>& degrees) {
   for (const AtomId atom : edited.mesh.axis(id).order) {
     const Atom& row = edited.mesh.atoms()[atom.index()];
     if (row.owner != id) continue;
     int size = own;
     if (!row.bound.empty()) {
       const DimensionId dim = edited.program.FindDimension(row.bound);
-      if (dim.valid()) size = std::gcd(own, static_cast<int>(edited.program.dimension(dim).size));
+      int& used = taken.emplace(row.bound, 1).first->second;
+      size = !dim.valid() ? 1
+                          : std::gcd(own, static_cast<int>(edited.program.dimension(dim).size) / used);
+      used *= size;
     }
     degrees[atom.index()] = size;
     own /= size;
   }
 }
 
-bool Lends(const Mesh& mesh, const Axis& lender, AxisId borrower) {
-  return !lender.borrows && (lender.atoms & mesh.axis(borrower).atoms) != 0;
+// The axes that multiply the world, and then the atoms that are borrowed from them.
+struct Choosers {
+  std::vector<AxisId> axes;
+  std::vector<AtomId> atoms;
+};
+
+Choosers ChoosersOf(const Mesh& mesh) {
+  Choosers all;
+  for (std::size_t i = 0; i < mesh.axes().size(); ++i) {
+    if (!mesh.axes()[i].borrows) {
+      all.axes.emplace_back(i);
+      continue;
+    }
+    for (const AtomId atom : mesh.axes()[i].order) all.atoms.push_back(atom);
+  }
+  return all;
 }
 
-// Degrees for axis after axis; a borrower takes a divisor of what its lender has left.
-void Enumerate(const Edited& edited, std::size_t axis, int ranks, std::vector<int> left,
+// The index in `axes` of the one that holds this atom.
+std::size_t LenderOf(const Mesh& mesh, const Choosers& choosers, AtomId atom) {
+  std::size_t lender = 0;
+  while ((mesh.axis(choosers.axes[lender]).atoms & Bit(atom)) == 0) ++lender;
+  return lender;
+}
+
+// A degree for axis after axis; then a borrowed atom takes a divisor of what its lender has left.
+void Enumerate(const Edited& edited, const Choosers& choosers, std::size_t at, int ranks,
+               std::vector<int> left, std::vector<int> degrees,
                std::vector<std::vector<int>>& result) {
-  const std::vector<Axis>& axes = edited.mesh.axes();
-  if (axis == 2 * axes.size()) {
-    std::vector<int> degrees(edited.mesh.atoms().size(), 1);
-    for (std::size_t i = 0; i < axes.size(); ++i)
-      SplitOverAtoms(edited, AxisId(i), left[i], degrees);
-    result.push_back(std::move(degrees));
+  if (at < choosers.axes.size()) {
+    for (int degree = 1; degree <= ranks; ++degree) {
+      left[at] = degree;
+      Enumerate(edited, choosers, at + 1, ranks / degree, left, degrees, result);
+    }
     return;
   }
-  const bool borrowers = axis >= axes.size();  // lenders first
-  const std::size_t i = axis % axes.size();
-  if (axes[i].borrows != borrowers)
-    return Enumerate(edited, axis + 1, ranks, std::move(left), result);
-  std::size_t lender = 0;
-  while (borrowers && !Lends(edited.mesh, axes[lender], AxisId(i))) ++lender;
-  const int most = borrowers ? left[lender] : ranks;
-  for (int degree = 1; degree <= most; ++degree) {
-    if (borrowers && left[lender] % degree != 0) continue;
-    std::vector<int> next = left;
-    next[i] = degree;
-    if (borrowers) next[lender] /= degree;
-    Enumerate(edited, axis + 1, borrowers ? ranks : ranks / degree, std::move(next), result);
+  const std::size_t borrowed = at - choosers.axes.size();
+  if (borrowed < choosers.atoms.size()) {
+    const AtomId atom = choosers.atoms[borrowed];
+    const std::size_t lender = LenderOf(edited.mesh, choosers, atom);
+    for (int degree = 1; degree <= left[lender]; ++degree) {
+      if (left[lender] % degree != 0) continue;
+      std::vector<int> next = left;
+      next[lender] /= degree;
+      degrees[atom.index()] = degree;
+      Enumerate(edited, choosers, at + 1, ranks, std::move(next), degrees, result);
+    }
+    return;
   }
+  std::map<std::string, int> taken;
+  for (std::size_t i = 0; i < choosers.axes.size(); ++i)
+    SplitOverAtoms(edited, choosers.axes[i], left[i], taken, degrees);
+  result.push_back(std::move(degrees));
 }
 
 }  // namespace
@@ -85,7 +115,9 @@ std::optional<Edited> ApplyThenUnroll(const Program& rolled, const Choices& choi
 std::vector<std::vector<int>> Meshes(const Edited& edited, int ranks) {
   std::vector<std::vector<int>> result;
   if (edited.mesh.axes().empty()) return {{}};
-  Enumerate(edited, 0, ranks, std::vector<int>(edited.mesh.axes().size(), 1), result);
+  const Choosers choosers = ChoosersOf(edited.mesh);
+  Enumerate(edited, choosers, 0, ranks, std::vector<int>(choosers.axes.size(), 1),
+            std::vector<int>(edited.mesh.atoms().size(), 1), result);
   return result;
 }
 

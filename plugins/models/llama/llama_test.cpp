@@ -209,12 +209,53 @@ TEST(Llama, WhatDoesTheClassroomCount) {
 
 TEST(Llama, IsEveryMistakeSaidAtOnce) {
   const std::string complaints =
-      Asked("hidden = 30\nheads = 4\nkv_heads = 3\nffn = 64\ntied = true").Complaints();
+      Asked("hidden = 30\nheads = 4\nkv_heads = 3\nffn = 64\nnorms = 3").Complaints();
   for (const char* part :
-       {"untied head", "needs layers", "needs vocabulary", "4 heads do not divide by 3",
+       {"a block has no 3 norms", "needs layers", "needs vocabulary", "4 heads do not divide by 3",
         "legal: 1, 2 or 4", "hidden 30 does not divide by 4 heads"}) {
     EXPECT_NE(complaints.find(part), std::string::npos) << part << " is not in\n" << complaints;
   }
+}
+
+TEST(Llama, WhatDoRelativesAddToALayer) {
+  const std::string plain =
+      "layers = 1\nhidden = 32\nheads = 4\nkv_heads = 2\nffn = 64\nvocabulary = 10";
+  const auto count = [&](const std::string& more) {
+    const Asked asked(plain + "\n" + more);
+    EXPECT_EQ(asked.Complaints(), "");
+    const Program program = asked.Rows(false);
+    EXPECT_EQ(Parameters(program), program.facts.parameters) << more;
+    EXPECT_EQ(Parameters(asked.Rows(true)), program.facts.parameters) << more << ", coarse";
+    return Parameters(program);
+  };
+  const long long base = count("");
+  EXPECT_EQ(count("qkv_bias = true"), base + 32 + 2 * 16);
+  EXPECT_EQ(count("o_bias = true"), base + 32);
+  EXPECT_EQ(count("mlp_bias = true"), base + 2 * 64 + 32);
+  EXPECT_EQ(count("qk_norm = \"head\""), base + 2 * 8);
+  EXPECT_EQ(count("qk_norm = \"full\""), base + 32 + 16);
+  EXPECT_EQ(count("norms = 4"), base + 2 * 32);
+  EXPECT_EQ(count("parallel = true\nnorms = 1"), base - 32);
+  EXPECT_EQ(count("norm = \"none\""), base - 3 * 32);
+  EXPECT_EQ(count("norm = \"layer\""), base + 3 * 32);
+  EXPECT_EQ(count("tied = true"), base - 320);
+  EXPECT_EQ(count("post_norm = true"), base);
+}
+
+// A window of w of s tokens leaves w s - w^2 / 2 of the s^2 / 2 pairs.
+TEST(Llama, HowMuchAttentionIsInAWindow) {
+  const auto flops = [](const std::string& more) {
+    const Asked asked("layers = 4\nhidden = 32\nheads = 4\nffn = 64\nvocabulary = 10\n" + more);
+    for (const Op& op : asked.Rows(false).ops) {
+      if (op.kind == OpKind::kAttention) return op.flops;
+    }
+    return 0.0;
+  };
+  const double s = kSequence, w = 32, inside = (w * s - w * w / 2) / (s * s / 2);
+  EXPECT_DOUBLE_EQ(flops("sliding_window = 32"), flops("") * inside);
+  EXPECT_DOUBLE_EQ(flops("sliding_window = 32\nfull_attention_every = 2"),
+                   flops("") * (1 + inside) / 2);
+  EXPECT_DOUBLE_EQ(flops("sliding_window = 128"), flops(""));
 }
 
 TEST(Llama, WhatIfAPresetIsMisspelt) {

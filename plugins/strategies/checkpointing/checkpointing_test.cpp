@@ -136,6 +136,42 @@ TEST(Checkpointing, WhatIsReplayed) {
   }
 }
 
+// By need: what the replayed op makes is not kept, what it reads is.
+TEST(Checkpointing, WhatIsKeptWhenOnlySomeOpsAreReplayed) {
+  for (const char* module : {"u", "gated-silu"}) {
+    const Edited edited =
+        Apply("mode = \"selective\"\nmodules = [\"" + std::string(module) + "\"]");
+    auto saved = Saved(edited);
+    EXPECT_EQ(saved[Residency::kKept], (Names{"x", "n", "gate", "up"}));
+    EXPECT_EQ(saved[Residency::kReplayed], Names{"u"});
+    EXPECT_TRUE(saved[Residency::kBoundary].empty());
+    std::multiset<std::string> replayed;
+    for (const Step& step : edited.derived.steps) {
+      if (step.kind == StepKind::kCompute && step.phase == Phase::kReplay)
+        replayed.insert(edited.program.op(step.op).name);
+    }
+    EXPECT_EQ(replayed, std::multiset<std::string>{"u"});
+  }
+}
+
+TEST(Checkpointing, WhichModulesAreRefused) {
+  Checkpointing strategy;
+  Diagnostics said;
+  Read("mode = \"selective\"\nmodules = [\"mlp\"]", &strategy, &said);
+  EXPECT_TRUE(said.all().empty());
+  EXPECT_FALSE(ApplyStrategies(Model(), {{"checkpointing", &strategy, {}}}, AccountingRules{}, "",
+                               Place{}, &said));
+  ASSERT_EQ(said.all().size(), 1u);
+  EXPECT_NE(said.all()[0].hint.find("gated-silu"), std::string::npos) << said.all()[0].hint;
+  for (const char* toml : {"modules = [\"u\"]", "mode = \"selective\"\nmodules = []",
+                           "mode = \"selective\"\nmodules = [1]"}) {
+    Checkpointing other;
+    Diagnostics mistakes;
+    Read(toml, &other, &mistakes);
+    EXPECT_EQ(mistakes.all().size(), 1u) << toml;
+  }
+}
+
 TEST(Checkpointing, HasASegmentAMeaningWithoutRecomputation) {
   for (const char* toml : {"segment = 2", "mode = \"none\"\nsegment = 4"}) {
     Checkpointing strategy;

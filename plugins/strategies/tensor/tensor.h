@@ -37,14 +37,18 @@ class Tensor final : public Strategy {
     edit.Shard(kv, "kv_heads", not_data);
     edit.Shard(queries, "group", not_data);
     edit.Shard(axis, "ffn", not_data);
+    edit.Shard(axis, "shared_ffn", not_data);
     edit.Shard(axis, "vocabulary", not_data);
+    // Experts are sliced where nobody else has a use for these ranks.
+    edit.Fill(axis, "expert_ffn", not_data);
     edit.Require(axis, {"kv_heads", "group"}, "attention heads");
     edit.Require(axis, {"ffn"}, "units of the MLP");
+    edit.Require(axis, {"shared_ffn"}, "units of the shared experts");
     edit.Require(axis, {"vocabulary"}, "words of the vocabulary");
     if (sequence_parallel_) {
       edit.Fill(axis, "sequence", [](const TensorView& t) {
         return t.role() == TensorRole::kStream ||
-               (t.role() == TensorRole::kRouted && !t.CutBy("tensor"));
+               (t.role() == TensorRole::kRouted && !t.CutBy("tensor") && !t.Has("expert_ffn"));
       });
       edit.Require(axis, {"sequence"}, "tokens of a sequence");
       if (!edit.Fact("tensor.regather_input", true)) {

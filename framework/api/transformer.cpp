@@ -1,0 +1,772 @@
+#include "api/transformer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/text.h"
+
+namespace shardlab {
+namespace {
+
+constexpr int kMost = 1 << 30;
+constexpr const char* kFromPreset = "the preset's";
+
+// Lays a preset's values under what the user wrote.
+class PresetFiller final : public ParameterVisitor {
+ public:
+  PresetFiller(const Value& preset, const InitContext& context)
+      : preset_(preset), context_(context) {}
+
+  void Boolean(const Parameter& p, bool* value) override {
+    if (const Value* given = Find(p)) *value = given->boolean;
+  }
+  void Integer(const Parameter& p, int* value) override {
+    if (const Value* given = Find(p)) *value = static_cast<int>(given->integer);
+  }
+  void Text(const Parameter& p, std::string* value) override {
+    if (const Value* given = Find(p)) *value = given->text;
+  }
+  void Number(const Parameter& p, double* value) override {
+    if (const Value* given = Find(p)) *value = given->number;
+  }
+  void Amount(const Parameter&, Unit, double*) override {}
+  void Integers(const Parameter&, std::vector<int>*) override {}
+  void IntegerOr(const Parameter&, const std::string&, int*) override {}
+  void Raw(const Parameter&, Value*) override {}
+
+ private:
+  const Value* Find(const Parameter& p) const {
+    return context_.is_given(p.name) ? nullptr : preset_.Find(p.name);
+  }
+  const Value& preset_;
+  const InitContext& context_;
+};
+
+}  // namespace
+
+// --- counting
+// -------------------------------------------------------------------------------------------------
+
+int TransformerShape::ExpertLayers() const {
+  return experts == 0 ? 0 : std::max(0, layers - dense_layers) / std::max(1, moe_every);
+}
+
+double TransformerShape::Norm(double width) const {
+  return norm == "none" ? 0 : norm == "layer" ? 2 * width : width;
+}
+
+double TransformerShape::Attention() const {
+  const double h = hidden, a = heads, k = kv_heads, d = head_dim;
+  if (latent()) {
+    const double width = qk_nope + qk_rope, q = q_lora, c = kv_lora;
+    const double queries = q_lora > 0 ? h * q + q + q * a * width : h * a * width;
+    return queries + h * (c + qk_rope) + c + c * a * (qk_nope + v_dim) + a * v_dim * h;
+  }
+  double sum = 2 * h * a * d + 2 * h * k * d;
+  if (qkv_bias) sum += (a + 2 * k) * d;
+  if (o_bias) sum += h;
+  if (qk_norm == "head") sum += 2 * d;
+  if (qk_norm == "full") sum += (a + k) * d;
+  if (sinks) sum += a;
+  return sum;
+}
+
+double TransformerShape::Mlp(double width) const {
+  const double h = hidden;
+  const double matrices = (gated ? 3 : 2) * h * width;
+  return mlp_bias ? matrices + (gated ? 2 : 1) * width + h : matrices;
+}
+
+double TransformerShape::Router() const {
+  return static_cast<double>(hidden) * experts + (router_bias ? experts : 0);
+}
+
+double TransformerShape::Shared() const {
+  if (SharedWidth() == 0) return 0;
+  return Mlp(SharedWidth()) + (shared_gate ? hidden : 0);
+}
+
+double TransformerShape::Total(double experts_of_a_layer) const {
+  const double h = hidden, v = vocabulary;
+  const int routed = ExpertLayers();
+  const double layer = Attention() + norms * Norm(h);
+  double sum = layers * layer + (layers - routed) * DenseMlp();
+  if (routed > 0) sum += routed * (Router() + Shared() + experts_of_a_layer);
+  sum += (tied ? 1 : 2) * v * h + Norm(h) + static_cast<double>(positions) * h;
+  if (embedding_norm) sum += Norm(h);
+  if (head_bias) sum += v;
+  if (mtp) {
+    // Its own embedding, head and three norms, and the product that joins stream and embedding.
+    sum += layer + Router() + Shared() + experts_of_a_layer + 2 * h * h + 3 * Norm(h) + 2 * v * h;
+  }
+  return sum;
+}
+
+double TransformerShape::AttentionWidth() const {
+  const double width = latent() ? (qk_nope + qk_rope + v_dim) / 2.0 : head_dim;
+  return heads * width;
+}
+
+double TransformerShape::AttentionShare(double sequence) const {
+  const double w = sliding_window;
+  if (sliding_window == 0 || w >= sequence || sequence <= 0) return 1;
+  // Pairs of the causal triangle that are at most w apart.
+  const double inside = (w * sequence - w * w / 2) / (sequence * sequence / 2);
+  const int full = full_attention_every > 0 ? layers / full_attention_every : 0;
+  return (full + (layers - full) * inside) / layers;
+}
+
+// --- parameters
+// -------------------------------------------------------------------------------------------------
+
+Transformer::Transformer(std::string family) : family_(std::move(family)) {}
+Transformer::~Transformer() = default;
+
+void Transformer::VisitDimensions(ParameterVisitor& v, const char* ffn) {
+  TransformerShape& s = shape_;
+  v.Text({"preset", "named dimensions; keys beside it override them"}, &preset_);
+  v.Text({"name", "what reports call the model", 0, 0, {}, "the preset's, else the plugin's"},
+         &name_);
+  v.Integer({"layers", "transformer blocks", 1, 100000, {}, kFromPreset}, &s.layers);
+  v.Integer({"hidden", "width of the residual stream", 1, kMost, {}, kFromPreset}, &s.hidden);
+  v.Integer({"heads", "query heads", 1, kMost, {}, kFromPreset}, &s.heads);
+  v.Integer({"kv_heads", "key/value heads", 1, kMost, {}, "the preset's, else heads"}, &s.kv_heads);
+  v.Integer({"head_dim", "width of a head", 1, kMost, {}, "the preset's, else hidden / heads"},
+            &s.head_dim);
+  v.Integer({"ffn", ffn, 1, kMost, {}, kFromPreset}, &s.ffn);
+  v.Integer({"vocabulary", "rows of the embedding and of the head", 1, kMost, {}, kFromPreset},
+            &s.vocabulary);
+  v.Boolean({"tied", "one matrix for embedding and head"}, &s.tied);
+}
+
+void Transformer::VisitAttention(ParameterVisitor& v) {
+  TransformerShape& s = shape_;
+  v.Boolean({"qkv_bias", "biases of queries, keys and values"}, &s.qkv_bias);
+  v.Boolean({"o_bias", "bias of attention's output"}, &s.o_bias);
+  v.Boolean({"mlp_bias", "biases of the MLP's products"}, &s.mlp_bias);
+  v.Text({"qk_norm",
+          "a norm of queries and keys: of each \"head\", or of the \"full\" projection",
+          0,
+          0,
+          {"none", "head", "full"}},
+         &s.qk_norm);
+  v.Integer({"sliding_window", "earlier tokens that attention sees; 0 for all", 0, kMost},
+            &s.sliding_window);
+  v.Integer({"full_attention_every",
+             "with a window: one layer in so many sees all tokens; 0 for none", 0, 100000},
+            &s.full_attention_every);
+}
+
+void Transformer::VisitBlock(ParameterVisitor& v) {
+  TransformerShape& s = shape_;
+  v.Text({"norm",
+          "root-mean-square, layer norm with weight and bias, with weight, or with neither",
+          0,
+          0,
+          {"rms", "layer", "layer-no-bias", "none"}},
+         &s.norm);
+  v.Integer({"norms", "of a block: 1 that attention and MLP share, 2, or 4 (before and after each)",
+             1, 4},
+            &s.norms);
+  v.Boolean({"post_norm", "a block's two norms stand after attention and MLP"}, &s.post_norm);
+  v.Boolean({"parallel", "attention and MLP side by side, added to the stream at once"},
+            &s.parallel);
+}
+
+void Transformer::VisitEnds(ParameterVisitor& v) {
+  TransformerShape& s = shape_;
+  v.Text({"activation", "of the MLP; a squared ReLU counts as gelu", 0, 0, {"gelu", "relu"}},
+         &s.activation);
+  v.Boolean({"head_bias", "bias of the head"}, &s.head_bias);
+  v.Integer({"positions", "rows of learned positions; 0 for none (rotary, ALiBi)", 0, kMost},
+            &s.positions);
+  v.Boolean({"embedding_norm", "a norm right after the embedding"}, &s.embedding_norm);
+}
+
+void Transformer::VisitExperts(ParameterVisitor& v) {
+  TransformerShape& s = shape_;
+  v.Integer({"experts", "routed experts of a layer", 1, 1 << 16, {}, kFromPreset}, &s.experts);
+  v.Integer({"top_k", "routed experts of a token", 1, 1 << 16, {}, kFromPreset}, &s.top_k);
+  v.Integer({"expert_ffn", "inner width of an expert", 1, kMost, {}, "the preset's, else ffn"},
+            &s.expert_ffn);
+  v.Integer({"shared_experts", "experts that see every token", 0, 1 << 16}, &s.shared_experts);
+  v.Integer({"shared_ffn",
+             "inner width of all shared experts together",
+             1,
+             kMost,
+             {},
+             "shared_experts x expert_ffn"},
+            &s.shared_ffn);
+  v.Boolean({"shared_gate", "a gate on the shared experts' output"}, &s.shared_gate);
+  v.Boolean({"router_bias", "a bias of each expert's score"}, &s.router_bias);
+  v.Integer({"dense_layers", "first layers, which have a plain MLP of width ffn", 0, 100000},
+            &s.dense_layers);
+  v.Integer({"moe_every", "after those, one layer in so many has experts", 1, 100000},
+            &s.moe_every);
+  v.Boolean({"mtp",
+             "one more layer with experts that predicts the token after next, with an embedding "
+             "and a head of its own"},
+            &s.mtp);
+  v.Boolean({"sinks", "a learned logit of each head that takes attention from the keys"}, &s.sinks);
+}
+
+void Transformer::VisitLatentAttention(ParameterVisitor& v) {
+  TransformerShape& s = shape_;
+  v.Integer({"kv_lora", "latent width of keys and values; 0 for plain attention", 0, kMost},
+            &s.kv_lora);
+  v.Integer({"q_lora", "latent width of queries; 0 for a direct projection", 0, kMost}, &s.q_lora);
+  v.Integer({"qk_nope", "latent attention: a key's width without position", 0, kMost}, &s.qk_nope);
+  v.Integer({"qk_rope", "latent attention: a key's rotary width, shared by the heads", 0, kMost},
+            &s.qk_rope);
+  v.Integer({"v_dim", "latent attention: a value's width", 0, kMost}, &s.v_dim);
+}
+
+void Transformer::ReadPreset(const InitContext& context) {
+  const std::vector<std::string> files = context.list_files("presets");
+  std::vector<std::string> names;
+  for (const std::string& file : files) {
+    if (file.size() > 5 && file.substr(file.size() - 5) == ".toml")
+      names.push_back(file.substr(0, file.size() - 5));
+  }
+  if (std::find(names.begin(), names.end(), preset_) == names.end()) {
+    const std::string near = Nearest(preset_, names);
+    context.diagnostics->Error(
+        "model.preset", context.place_of("preset"),
+        absl::StrCat(family_, " has no preset \"", preset_, "\""),
+        near.empty()
+            ? absl::StrCat("the presets are ", Enumerate(names))
+            : absl::StrCat("did you mean \"", near, "\"? The presets are ", Enumerate(names)));
+    return;
+  }
+  const Value table = context.read_toml(absl::StrCat("presets/", preset_, ".toml"));
+  if (const Value* source = table.Find("source")) source_ = source->text;
+  PresetFiller filler(table, context);
+  Visit(filler);
+}
+
+void Transformer::Init(const InitContext& context) {
+  if (!preset_.empty()) {
+    ReadPreset(context);
+    if (shape_.layers == 0) return;  // said already
+  }
+  Check(context);
+  TransformerShape& s = shape_;
+  if (s.kv_heads == 0 || s.latent()) s.kv_heads = s.heads;
+  if (s.latent()) s.head_dim = s.qk_nope + s.qk_rope;
+  if (s.head_dim == 0 && s.heads > 0) s.head_dim = s.hidden / s.heads;
+  if (s.experts > 0 && s.expert_ffn == 0) s.expert_ffn = s.ffn;
+}
+
+void Transformer::Check(const InitContext& context) const {
+  const TransformerShape& s = shape_;
+  const auto missing = [&](const char* key, int value) {
+    if (value > 0) return;
+    context.diagnostics->Error("model.dimension", context.place_of(key),
+                               absl::StrCat(family_, " needs ", key), "write it, or name a preset");
+  };
+  missing("layers", s.layers);
+  missing("hidden", s.hidden);
+  missing("heads", s.heads);
+  if (s.ExpertLayers() < s.layers || s.expert_ffn == 0) missing("ffn", s.ffn);
+  missing("vocabulary", s.vocabulary);
+  CheckExperts(context);
+  if (s.norms == 3 || (s.norms == 1 && !s.parallel)) {
+    context.diagnostics->Error(
+        "model.norms", context.place_of("norms"),
+        absl::StrCat("a block has no ", s.norms,
+                     s.norms == 1 ? " norm unless parallel = true" : " norms"),
+        "write norms = 2 or 4, or 1 with parallel = true");
+  }
+  if (s.latent()) {
+    missing("qk_nope", s.qk_nope);
+    missing("qk_rope", s.qk_rope);
+    missing("v_dim", s.v_dim);
+    if (s.qkv_bias || s.o_bias || s.qk_norm != "none" || s.sinks) {
+      context.diagnostics->Error("model.latent", context.place_of("kv_lora"),
+                                 "latent attention has no biases, sinks or norms of its own here",
+                                 "leave out qkv_bias, o_bias, qk_norm and sinks, or kv_lora");
+    }
+    return;
+  }
+  if (s.heads <= 0 || s.hidden <= 0) return;
+  if (s.kv_heads > 0 && s.heads % s.kv_heads != 0) {
+    context.diagnostics->Error(
+        "model.kv_heads", context.place_of("kv_heads"),
+        absl::StrCat(s.heads, " heads do not divide by ", s.kv_heads, " key/value heads"),
+        absl::StrCat("legal: ", Enumerate(Divisors(s.heads), "or")));
+  }
+  if (s.head_dim == 0 && s.hidden % s.heads != 0) {
+    context.diagnostics->Error(
+        "model.head_dim", context.place_of("heads"),
+        absl::StrCat("hidden ", s.hidden, " does not divide by ", s.heads, " heads"),
+        "state head_dim, or change heads");
+  }
+}
+
+void Transformer::CheckExperts(const InitContext& context) const {
+  const TransformerShape& s = shape_;
+  Diagnostics& d = *context.diagnostics;
+  if (s.experts == 0) return;
+  if (s.top_k == 0) {
+    d.Error("model.dimension", context.place_of("top_k"), absl::StrCat(family_, " needs top_k"),
+            "write it, or name a preset");
+  } else if (s.top_k > s.experts) {
+    d.Error("model.top_k", context.place_of("top_k"),
+            absl::StrCat("a token cannot go to ", s.top_k, " of ", s.experts, " experts"),
+            absl::StrCat("top_k is at most ", s.experts));
+  }
+  if (s.layers > 0 && s.dense_layers >= s.layers) {
+    d.Error("model.dense_layers", context.place_of("dense_layers"),
+            absl::StrCat("dense_layers ", s.dense_layers, " leaves none of the ", s.layers,
+                         " layers to experts"),
+            absl::StrCat("at most ", s.layers - 1));
+  } else if (s.layers > 0 && (s.layers - s.dense_layers) % s.moe_every != 0) {
+    d.Error(
+        "model.moe_every", context.place_of("moe_every"),
+        absl::StrCat(s.layers - s.dense_layers, " layers do not divide by moe_every ", s.moe_every),
+        absl::StrCat("legal: ", Enumerate(Divisors(s.layers - s.dense_layers), "or")));
+  }
+}
+
+// --- rows
+// -------------------------------------------------------------------------------------------------
+
+namespace {
+
+class Writer {
+ public:
+  Writer(ProgramBuilder& p, const TransformerShape& shape, double sequence)
+      : p_(p), s_(shape), share_(shape.AttentionShare(sequence)) {}
+
+  // Dimensions that no tensor has are left out: a strategy that cuts them asks that they divide.
+  void Dimensions(double sequence) {
+    p_.Batch('b');
+    p_.Sequence('s', sequence);
+    p_.Dimension('h', "hidden", s_.hidden);
+    p_.Dimension('k', "kv_heads", s_.kv_heads);
+    p_.Dimension('g', "group", s_.heads / s_.kv_heads);
+    if (!s_.latent()) p_.Dimension('d', "head_dim", s_.head_dim);
+    if (s_.ExpertLayers() < s_.layers) p_.Dimension('f', "ffn", s_.ffn);
+    p_.Dimension('v', "vocabulary", s_.vocabulary);
+    if (s_.positions > 0) p_.Dimension('P', "positions", s_.positions);
+    if (s_.experts > 0) {
+      p_.Dimension('e', "expert", s_.experts);
+      p_.Dimension('m', "expert_ffn", s_.expert_ffn);
+      if (s_.SharedWidth() > 0) p_.Dimension('w', "shared_ffn", s_.SharedWidth());
+    }
+    if (s_.latent()) {
+      p_.Dimension('n', "qk_nope", s_.qk_nope);
+      p_.Dimension('r', "qk_rope", s_.qk_rope);
+      p_.Dimension('x', "qk_dim", s_.qk_nope + s_.qk_rope);
+      p_.Dimension('y', "v_dim", s_.v_dim);
+      p_.Dimension('c', "kv_latent", s_.kv_lora);
+      if (s_.q_lora > 0) p_.Dimension('q', "q_latent", s_.q_lora);
+    }
+    p_.Alias('t', 's');  // keys of attention
+    if (s_.mtp) p_.Alias('j', 'h');
+  }
+
+  void Ops() {
+    Embedding();
+    const int routed = s_.ExpertLayers(), dense = s_.layers - routed;
+    if (dense > 0) Layer(routed > 0 ? "dense layer" : "layer", dense, false);
+    if (routed > 0) Layer("layer", routed, true);
+    Head();
+    if (s_.mtp) FurtherToken();
+  }
+
+  void Coarse() {
+    CoarseEmbedding();
+    const int routed = s_.ExpertLayers(), dense = s_.layers - routed;
+    if (dense > 0) CoarseDense(routed > 0 ? "dense layer" : "layer", dense);
+    if (routed > 0) CoarseExperts(routed);
+    CoarseHead();
+  }
+
+ private:
+  // --- pieces
+
+  TensorId Norm(const std::string& name, const std::string& weight, TensorId x,
+                std::string_view labels = "bsh", std::string_view over = "h") {
+    const std::string x_labels(labels), w_labels(over);
+    if (s_.norm == "rms") {
+      return p_.Norm(name, {x, x_labels}, {p_.Parameter(weight, over), w_labels}, over);
+    }
+    const TensorId w = s_.norm == "none" ? TensorId() : p_.Parameter(weight, over);
+    const TensorId b =
+        s_.norm == "layer" ? p_.Parameter(absl::StrCat(weight, ".bias"), over) : TensorId();
+    return p_.LayerNorm(name, {x, x_labels}, {w, w_labels}, {b, w_labels}, over);
+  }
+
+  TensorId Biased(bool has, const std::string& name, TensorId x, const char* labels,
+                  const char* dims) {
+    if (!has) return x;
+    const std::size_t dot = name.rfind('.');
+    const std::string op = dot == std::string::npos ? name : name.substr(dot + 1);
+    return p_.Bias(absl::StrCat(op, " bias"), {x, labels},
+                   {p_.Parameter(absl::StrCat(name, ".bias"), dims), dims});
+  }
+
+  TensorId Plain(TensorId n1) {
+    const TensorId wq = p_.Parameter("attention.q", "hkgd");
+    const TensorId wk = p_.Parameter("attention.k", "hkd");
+    const TensorId wv = p_.Parameter("attention.v", "hkd");
+    const TensorId wo = p_.Parameter("attention.o", "kgdh");
+    TensorId q = p_.Product("q", {n1, "bsh"}, {wq, "hkgd"}, "bskgd");
+    q = Biased(s_.qkv_bias, "attention.q", q, "bskgd", "kgd");
+    TensorId k = p_.Product("k", {n1, "bsh"}, {wk, "hkd"}, "bskd");
+    k = Biased(s_.qkv_bias, "attention.k", k, "bskd", "kd");
+    TensorId v = p_.Product("v", {n1, "bsh"}, {wv, "hkd"}, "bskd");
+    v = Biased(s_.qkv_bias, "attention.v", v, "bskd", "kd");
+    if (s_.qk_norm == "head") {
+      q = p_.Norm("q norm", {q, "bskgd"}, {p_.Parameter("attention.q.norm", "d"), "d"}, "d");
+      k = p_.Norm("k norm", {k, "bskd"}, {p_.Parameter("attention.k.norm", "d"), "d"}, "d");
+    } else if (s_.qk_norm == "full") {
+      // The norm needs all heads, the weights only their own: whoever cuts the heads cuts them too.
+      q = p_.Norm("q norm", {q, "bskgd"}, {}, "kgd");
+      q = p_.Product("q scaled", {q, "bskgd"}, {p_.Parameter("attention.q.norm", "kgd"), "kgd"},
+                     "bskgd");
+      k = p_.Norm("k norm", {k, "bskd"}, {}, "kd");
+      k = p_.Product("k scaled", {k, "bskd"}, {p_.Parameter("attention.k.norm", "kd"), "kd"},
+                     "bskd");
+    }
+    if (s_.sinks) {
+      // Only the soft-max's sum sees it; as a row it is a bias of each head.
+      q = p_.Bias("sinks", {q, "bskgd"}, {p_.Parameter("attention.sinks", "kg"), "kg"});
+    }
+    const TensorId o = p_.Attention("attention", {q, "bskgd"}, {k, "btkd"}, {v, "btkd"}, "bskgd");
+    return AttentionEnd(o, wo, "bskgd", "kgdh");
+  }
+
+  TensorId AttentionEnd(TensorId o, TensorId wo, const char* o_labels, const char* w_labels) {
+    p_.ScaleFlops(share_);
+    // FlashAttention keeps one log-sum-exp per query and head (Dao et al. 2022, arXiv 2205.14135,
+    // algorithm 1).
+    p_.Stash("attention log-sum-exp", "bskg", TensorRole::kActivation, DtypeSlot::kStatistics);
+    const TensorId y = p_.Product("o", {o, o_labels}, {wo, w_labels}, "bsh", TensorRole::kStream);
+    return Biased(s_.o_bias, "attention.o", y, "bsh", "h");
+  }
+
+  // Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1), as it is trained:
+  // keys and values are made from the latents, and the rotary key is repeated for every head.
+  TensorId Latent(TensorId n1) {
+    TensorId q;
+    if (s_.q_lora > 0) {
+      const TensorId down = p_.Parameter("attention.q_down", "hq");
+      const TensorId latent =
+          p_.Product("q latent", {n1, "bsh"}, {down, "hq"}, "bsq", TensorRole::kStream);
+      const TensorId normed = p_.Norm("q latent norm", {latent, "bsq"},
+                                      {p_.Parameter("attention.q_latent.norm", "q"), "q"}, "q");
+      q = p_.Product("q", {normed, "bsq"}, {p_.Parameter("attention.q_up", "qkgx"), "qkgx"},
+                     "bskgx");
+    } else {
+      q = p_.Product("q", {n1, "bsh"}, {p_.Parameter("attention.q", "hkgx"), "hkgx"}, "bskgx");
+    }
+    const TensorId down = p_.Parameter("attention.kv_down", "hc");
+    const TensorId rope = p_.Parameter("attention.k_rope", "hr");
+    const TensorId latent =
+        p_.Product("kv latent", {n1, "bsh"}, {down, "hc"}, "bsc", TensorRole::kStream);
+    const TensorId k_rope =
+        p_.Product("k rope", {n1, "bsh"}, {rope, "hr"}, "bsr", TensorRole::kStream);
+    const TensorId normed = p_.Norm("kv latent norm", {latent, "bsc"},
+                                    {p_.Parameter("attention.kv_latent.norm", "c"), "c"}, "c");
+    const TensorId k_nope = p_.Product("k nope", {normed, "bsc"},
+                                       {p_.Parameter("attention.k_up", "ckn"), "ckn"}, "bskn");
+    const TensorId v =
+        p_.Product("v", {normed, "bsc"}, {p_.Parameter("attention.v_up", "cky"), "cky"}, "bsky");
+    const TensorId wo = p_.Parameter("attention.o", "kgyh");
+    const TensorId k = p_.Concat("k", {k_nope, "bskn"}, {k_rope, "bsr"}, "bskx");
+    const TensorId o = p_.Attention("attention", {q, "bskgx"}, {k, "btkx"}, {v, "btky"}, "bskgy");
+    return AttentionEnd(o, wo, "bskgy", "kgyh");
+  }
+
+  TensorId Attention(TensorId n1) { return s_.latent() ? Latent(n1) : Plain(n1); }
+
+  // A dense MLP, or the shared experts: `name` is in front of its weights, `prefix` of its ops.
+  TensorId Mlp(TensorId n2, const std::string& name, const std::string& prefix, char inner) {
+    const std::string in{'h', inner}, out{inner, 'h'}, bsf{'b', 's', inner}, f{inner};
+    const TensorId wg = s_.gated ? p_.Parameter(absl::StrCat(name, ".gate"), in) : TensorId();
+    const TensorId wu = p_.Parameter(absl::StrCat(name, ".up"), in);
+    const TensorId wd = p_.Parameter(absl::StrCat(name, ".down"), out);
+    TensorId middle;
+    if (s_.gated) {
+      TensorId gate = p_.Product(absl::StrCat(prefix, "gate"), {n2, "bsh"}, {wg, in}, bsf);
+      gate = Biased(s_.mlp_bias, absl::StrCat(name, ".gate"), gate, bsf.c_str(), f.c_str());
+      TensorId up = p_.Product(absl::StrCat(prefix, "up"), {n2, "bsh"}, {wu, in}, bsf);
+      up = Biased(s_.mlp_bias, absl::StrCat(name, ".up"), up, bsf.c_str(), f.c_str());
+      middle = p_.GatedSilu(absl::StrCat(prefix, "silu"), {gate, bsf}, {up, bsf});
+    } else {
+      TensorId up = p_.Product(absl::StrCat(prefix, "up"), {n2, "bsh"}, {wu, in}, bsf);
+      up = Biased(s_.mlp_bias, absl::StrCat(name, ".up"), up, bsf.c_str(), f.c_str());
+      const std::string op = absl::StrCat(prefix, s_.activation);
+      middle = s_.activation == "relu" ? p_.Relu(op, {up, bsf}) : p_.Gelu(op, {up, bsf});
+    }
+    const TensorId z = p_.Product(absl::StrCat(prefix, "down"), {middle, bsf}, {wd, out}, "bsh",
+                                  TensorRole::kStream);
+    return Biased(s_.mlp_bias, absl::StrCat(name, ".down"), z, "bsh", "h");
+  }
+
+  TensorId RoutedBias(const char* name, TensorId x, const char* labels, const char* dims) {
+    return Biased(s_.mlp_bias, name, x, labels, dims);
+  }
+
+  TensorId Routed(const char* name, TensorId x, const char* x_labels, const char* weight,
+                  const char* w_labels, const char* out) {
+    const TensorId y = p_.Product(name, {x, x_labels}, {p_.Parameter(weight, w_labels), w_labels},
+                                  out, TensorRole::kRouted);
+    p_.Scale(y, Density());
+    return y;
+  }
+
+  double Density() const { return static_cast<double>(s_.top_k) / s_.experts; }
+
+  TensorId Experts(TensorId n2) {
+    // Of the stream: sequence parallelism cuts the router's work too.
+    TensorId scores = p_.Product("router scores", {n2, "bsh"}, {p_.Parameter("router", "he"), "he"},
+                                 "bse", TensorRole::kStream);
+    scores = Biased(s_.router_bias, "router", scores, "bse", "e");
+    const TensorId routes = p_.TopK("routes", {scores, "bse"}, "e", s_.top_k);
+    const TensorId sent = p_.Dispatch("dispatch", {n2, "bsh"}, {routes, "bse"}, "bseh", Density());
+    TensorId gate = Routed("expert gate", sent, "bseh", "experts.gate", "ehm", "bsem");
+    gate = RoutedBias("experts.gate", gate, "bsem", "em");
+    TensorId up = Routed("expert up", sent, "bseh", "experts.up", "ehm", "bsem");
+    up = RoutedBias("experts.up", up, "bsem", "em");
+    const TensorId inner =
+        p_.GatedSilu("expert silu", {gate, "bsem"}, {up, "bsem"}, TensorRole::kRouted);
+    p_.Scale(inner, Density());
+    TensorId down = Routed("expert down", inner, "bsem", "experts.down", "emh", "bseh");
+    down = RoutedBias("experts.down", down, "bseh", "eh");
+    TensorId z = p_.Product("combine", {down, "bseh"}, {routes, "bse"}, "bsh", TensorRole::kStream);
+    if (s_.SharedWidth() > 0) {
+      TensorId shared = Mlp(n2, "shared", "shared ", 'w');
+      if (s_.shared_gate) {
+        const TensorId gates =
+            p_.Product("shared gate score", {n2, "bsh"}, {p_.Parameter("shared.scale", "h"), "h"},
+                       "bs", TensorRole::kStream);
+        shared =
+            p_.Product("shared scaled", {shared, "bsh"}, {gates, "bs"}, "bsh", TensorRole::kStream);
+      }
+      z = p_.Add("shared added", {z, "bsh"}, {shared, "bsh"});
+    }
+    return z;
+  }
+
+  TensorId Feed(TensorId n2, bool routed) { return routed ? Experts(n2) : Mlp(n2, "mlp", "", 'f'); }
+
+  void Embedding() {
+    p_.BeginClass("embedding", StagePosition::kFirst);
+    const TensorId tokens = p_.Data("tokens", "bsv");
+    table_ = p_.Parameter("embedding", "vh");
+    TensorId x = p_.Lookup("embed", {tokens, "bsv"}, {table_, "vh"}, "bsh", TensorRole::kStream);
+    if (s_.positions > 0) {
+      const TensorId places = p_.Data("positions", "bsP");
+      const TensorId rows =
+          p_.Lookup("embed position", {places, "bsP"}, {p_.Parameter("positions", "Ph"), "Ph"},
+                    "bsh", TensorRole::kStream);
+      x = p_.Add("add position", {x, "bsh"}, {rows, "bsh"});
+    }
+    if (s_.embedding_norm) x = Norm("embedding norm", "embedding.norm", x);
+    p_.Output(x);
+    p_.EndClass();
+  }
+
+  void Layer(const char* name, int repeat, bool routed) {
+    p_.BeginClass(name, StagePosition::kLayer, repeat, /*block=*/true);
+    p_.Output(Block(p_.Input("x", "bsh"), routed));
+    p_.EndClass();
+  }
+
+  TensorId Block(TensorId x, bool routed) {
+    const bool before = !s_.post_norm, after = s_.post_norm || s_.norms == 4;
+    if (s_.parallel) {
+      const TensorId n1 = Norm("attention norm", "attention.norm", x);
+      const TensorId y = Attention(n1);
+      const TensorId n2 = s_.norms == 1 ? n1 : Norm("mlp norm", "mlp.norm", x);
+      const TensorId z = Feed(n2, routed);
+      const TensorId both = p_.Add("attention and mlp", {y, "bsh"}, {z, "bsh"});
+      return p_.Add("residual", {x, "bsh"}, {both, "bsh"});
+    }
+    const TensorId n1 = before ? Norm("attention norm", "attention.norm", x) : x;
+    TensorId y = Attention(n1);
+    if (after) y = Norm("attention post norm", "attention.post_norm", y);
+    const TensorId middle = p_.Add("attention residual", {x, "bsh"}, {y, "bsh"});
+    const TensorId n2 = before ? Norm("mlp norm", "mlp.norm", middle) : middle;
+    TensorId z = Feed(n2, routed);
+    if (after) z = Norm("mlp post norm", "mlp.post_norm", z);
+    return p_.Add("mlp residual", {middle, "bsh"}, {z, "bsh"});
+  }
+
+  // One module of multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2): the stream
+  // and the next token's embedding, each normed, joined by one product of twice the width.
+  void FurtherToken() {
+    p_.BeginClass("further token", StagePosition::kLast);
+    const TensorId x = p_.Input("x", "bsh");
+    const TensorId tokens = p_.Data("next tokens", "bsv");
+    const TensorId table = p_.Parameter("further embedding", "vh");
+    const TensorId e =
+        p_.Lookup("further embed", {tokens, "bsv"}, {table, "vh"}, "bsh", TensorRole::kStream);
+    const TensorId nx = Norm("further stream norm", "further stream.norm", x);
+    const TensorId ne = Norm("further embedding norm", "further embedding.norm", e);
+    const TensorId jx =
+        p_.Product("further stream", {nx, "bsh"}, {p_.Parameter("further join.stream", "hj"), "hj"},
+                   "bsj", TensorRole::kStream);
+    const TensorId je = p_.Product("further joined", {ne, "bsh"},
+                                   {p_.Parameter("further join.embedding", "hj"), "hj"}, "bsj",
+                                   TensorRole::kStream);
+    const TensorId joined = p_.Add("further sum", {jx, "bsj"}, {je, "bsj"});
+    Loss(Block(joined, true), "further ");
+    p_.EndClass();
+  }
+
+  void Head() {
+    p_.BeginClass("head", StagePosition::kLast);
+    const TensorId last = p_.Input("x", "bsh");
+    Loss(last, "");
+    p_.EndClass();
+  }
+
+  // Norm, logits and cross-entropy; `prefix` of names where this is not the model's own head.
+  void Loss(TensorId x, const std::string& prefix) {
+    const auto op = [&](const char* name) { return absl::StrCat(prefix, name); };
+    const TensorId nf = Norm(op("final norm"), op("norm"), x);
+    const bool own = !prefix.empty() || !s_.tied;
+    const Arg head = own ? Arg{p_.Parameter(op("head"), "hv"), "hv"} : Arg{table_, "vh"};
+    const TensorId targets = p_.Data(op("targets"), "bsv");
+    TensorId logits = p_.Product(op("logits"), {nf, "bsh"}, head, "bsv");
+    if (prefix.empty()) logits = Biased(s_.head_bias, "head", logits, "bsv", "v");
+    const TensorId max = p_.MaxReduce(op("loss max"), {logits, "bsv"}, "bs");
+    const TensorId sum = p_.SumExp(op("loss sum"), {logits, "bsv"}, {max, "bs"}, "bs");
+    const TensorId picked =
+        p_.Lookup(op("loss pick"), {targets, "bsv"}, {logits, "bsv"}, "bs", TensorRole::kStatistic);
+    p_.SetDtype(picked, DtypeSlot::kStatistics);
+    p_.LogLoss(op("loss"), {sum, "bs"}, {max, "bs"}, {picked, "bs"});
+  }
+
+  // --- the classroom's lumps: bytes kept of a layer without any strategy, two bytes an element
+
+  double Norms() const { return s_.norms * s_.Norm(s_.hidden); }
+
+  void CoarseEmbedding() {
+    p_.BeginClass("embedding", StagePosition::kFirst);
+    const TensorId tokens = p_.Data("tokens", "bs");
+    double others = s_.Norm(s_.hidden) * (s_.embedding_norm ? 1 : 0);
+    others += static_cast<double>(s_.positions) * s_.hidden;
+    table_ = p_.Parameter("embedding", "v", s_.hidden + others / s_.vocabulary);
+    p_.Scale(p_.Lump("embed", {tokens, "bs"}, {table_, "v"}, "bsv", TensorRole::kActivation), 0);
+    p_.EndClass();
+  }
+
+  // Korthikanti et al. 2022 (arXiv 2205.05198), equation 2 without the attention scores: 34 s*b*h
+  // bytes a layer, of which 10 are cut by tensor parallelism only together with the sequence.
+  void CoarseDense(const char* name, int repeat) {
+    const double heads = s_.heads;
+    p_.BeginClass(name, StagePosition::kLayer, repeat, /*block=*/true);
+    const TensorId x = p_.Input("x", "bsh");
+    const TensorId attention =
+        p_.Parameter("attention", "kg", (s_.Attention() + Norms() / 2) / heads);
+    const TensorId y = p_.Lump("attention block", {x, "bsh"}, {attention, "kg"}, "bsh");
+    // Two bytes an element: 5 and 12 elements make 10 and 24 bytes.
+    p_.Stash("inputs and masks (10 s*b*h)", "bsh", TensorRole::kStream, DtypeSlot::kCompute, 5);
+    const TensorId mlp = p_.Parameter("mlp", "f", (s_.DenseMlp() + Norms() / 2) / s_.ffn);
+    const TensorId z = p_.Lump("mlp block", {y, "bsh"}, {mlp, "f"}, "bsh");
+    p_.Stash("inside the blocks (24 s*b*h)", "bskg", TensorRole::kActivation, DtypeSlot::kCompute,
+             12.0 * s_.hidden / heads);
+    p_.Output(z);
+    p_.EndClass();
+  }
+
+  // One lump, which experts do not cut: the attention's 10 and keys and values, and for each of
+  // the token's experts its copy (2) and three inner tensors.
+  void CoarseExperts(int repeat) {
+    const double h = s_.hidden;
+    p_.BeginClass("layer", StagePosition::kLayer, repeat, /*block=*/true);
+    const TensorId x = p_.Input("x", "bsh");
+    const TensorId attention =
+        p_.Parameter("attention", "kg", (s_.Attention() + Norms() / 2) / s_.heads);
+    const TensorId y = p_.Lump("attention block", {x, "bsh"}, {attention, "kg"}, "bsh");
+    const double bytes = 10 + 2 * (1 + 2.0 * s_.kv_heads / s_.heads) +
+                         s_.top_k * (2 + 6.0 * s_.expert_ffn / s_.hidden);
+    p_.Stash("a layer's activations", "bsh", TensorRole::kStream, DtypeSlot::kCompute, bytes / 2);
+    const TensorId router = p_.Parameter("router and shared experts", "h",
+                                         (s_.Router() + s_.Shared() + Norms() / 2) / h);
+    const TensorId sent =
+        p_.Lump("dispatch", {y, "bsh"}, {router, "h"}, "bseh", TensorRole::kRouted);
+    p_.Anchor(0);
+    p_.Scale(sent, Density());
+    const TensorId experts = p_.Parameter("experts", "em", s_.Mlp(s_.expert_ffn) / s_.expert_ffn);
+    const TensorId done =
+        p_.Lump("experts", {sent, "bseh"}, {experts, "em"}, "bseh", TensorRole::kRouted);
+    p_.Scale(done, Density());
+    p_.Output(p_.Lump("combine", {done, "bseh"}, {router, "h"}, "bsh"));
+    p_.EndClass();
+    p_.Limit(AxisRole::kTensor,
+             "the classroom's lump of a mixture of experts is not defined under tensor parallelism",
+             "leave tensor parallelism out, or write accounting = \"operator\"");
+  }
+
+  void CoarseHead() {
+    const double heads = s_.heads;
+    p_.BeginClass("head", StagePosition::kLast);
+    const TensorId targets = p_.Data("targets", "bs");
+    const double matrix = s_.tied ? 0 : s_.hidden;
+    const double others = s_.Norm(s_.hidden) + (s_.head_bias ? s_.vocabulary : 0);
+    if (matrix + others > 0) {
+      const TensorId head = p_.Parameter("head and norm", "v", matrix + others / s_.vocabulary);
+      p_.Scale(p_.Lump("logits", {targets, "bs"}, {head, "v"}, "bsv", TensorRole::kActivation), 0);
+    }
+    p_.EndClass();
+
+    // 2 FLOPs a parameter and token, of all active parameters, evenly on all pipeline ranks.
+    p_.BeginClass("compute", StagePosition::kSpread, 1, /*block=*/true);
+    p_.Work("compute", "bskg", 2 * s_.ActiveParameters() / heads);
+    p_.EndClass();
+  }
+
+  ProgramBuilder& p_;
+  const TransformerShape& s_;
+  double share_ = 1;
+  TensorId table_;
+};
+
+}  // namespace
+
+absl::Status Transformer::Describe(ProgramBuilder& p, const ModelRequest& request) const {
+  const TransformerShape& s = shape_;
+  if (s.mtp && request.coarse) {
+    return absl::InvalidArgumentError(
+        "the classroom has no lump for a layer that predicts a further token; leave mtp out, or "
+        "write accounting = \"operator\"");
+  }
+  ModelFacts& facts = p.facts();
+  facts.name = !name_.empty() ? name_ : preset_.empty() ? family_ : preset_;
+  facts.parameters = s.Parameters();
+  facts.active_parameters = s.ActiveParameters();
+  facts.embedding_parameters = static_cast<double>(s.vocabulary) * s.hidden;
+  facts.layers = s.layers;
+  facts.attention_width = s.AttentionWidth() * s.AttentionShare(request.sequence_length);
+  facts.source = source_.empty() ? "dimensions of the scenario" : source_;
+
+  Writer writer(p, s, request.sequence_length);
+  writer.Dimensions(request.sequence_length);
+  if (request.coarse) {
+    writer.Coarse();
+  } else {
+    writer.Ops();
+  }
+  if (s.tied) {
+    p.Limit(AxisRole::kPipeline,
+            "tied embedding and head are one matrix, which two pipeline ranks would both need",
+            "write schedule.degree = 1, or model.tied = false");
+  }
+  if (s.ExpertLayers() > 0 && s.moe_every > 1) {
+    p.Limit(AxisRole::kPipeline,
+            "layers with and without experts take turns, which a pipeline's stages cannot tell",
+            "write schedule.degree = 1");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace shardlab

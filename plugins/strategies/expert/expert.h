@@ -1,0 +1,135 @@
+#pragma once
+// Expert parallelism (Lepikhin et al. 2020, arXiv 2006.16668): each rank holds some of the experts
+// and tokens travel to theirs and back. Its ranks are those of context and data parallelism; with
+// experts whole (tensor_degree = 1) also those of tensor parallelism (parallel folding: Liu et al.
+// 2025, arXiv 2504.14960).
+//
+//   [strategy.expert]
+//   degree = 8
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "api/strategy.h"
+
+namespace shardlab::expert {
+
+class Expert final : public Strategy {
+ public:
+  void Visit(ParameterVisitor& v) override {
+    v.Integer({"degree", "ranks over which the experts are spread", 1, 1 << 16}, &degree_);
+    v.Integer({"tensor_degree", "ranks that share each expert: 1, or all of tensor parallelism", 1,
+               1 << 16},
+              &tensor_degree_);
+    v.Number({"capacity_factor",
+              "tokens of an expert over the mean, to which it is padded and beyond which they are "
+              "dropped",
+              1,
+              64,
+              {},
+              "nothing is padded or dropped"},
+             &capacity_factor_);
+    v.Number({"imbalance", "tokens of the busiest rank over the mean, without a capacity", 1, 64,
+              {}, {}, /*assumption=*/true},
+             &imbalance_);
+  }
+
+  void Init(const InitContext& context) override {
+    if (capacity_factor_ > 0 && imbalance_ > 1) {
+      context.diagnostics->Error("expert.imbalance", context.place_of("imbalance"),
+                                 "with a capacity_factor every expert works on that many tokens, "
+                                 "whatever the imbalance",
+                                 "leave out imbalance or capacity_factor");
+    }
+  }
+
+  void Apply(Editor& edit) const override {
+    edit.PlanFact("expert_tensor", Value::Integer(tensor_degree_));
+    Load(edit);
+    if (degree_ > 1 && !edit.program().FindDimension("expert").valid()) {
+      edit.Warn("degree", "the model has no experts: the degree changes nothing",
+                "leave out this table");
+    }
+    const std::set<TensorId> weights = ExpertWeights(edit.program());
+    const TensorFilter spread = [weights](const TensorView& t) {
+      return IsRouted(t) || weights.count(t.id()) > 0;
+    };
+    AxisPart axis;
+    if (degree_ > 1) {
+      AxisSpec spec;
+      spec.name = "expert";
+      spec.role = AxisRole::kExpert;
+      spec.degree = degree_;
+      // Slices of an expert see all tokens of a piece of the sequence: it cannot move from under
+      // them.
+      if (tensor_degree_ == 1) {
+        spec.spans = {AxisRole::kTensor};
+        spec.borrow_from = {AxisRole::kContext};
+      }
+      spec.borrow_from.push_back(AxisRole::kData);
+      axis = edit.Axis(spec);
+      edit.Shard(axis, "expert", spread);
+      edit.Require(axis, {"expert"}, "experts");
+    }
+    if (tensor_degree_ > 1) {
+      AxisSpec spec;
+      spec.name = "expert_tensor";
+      spec.role = AxisRole::kTensor;
+      spec.parameter = "tensor_degree";
+      spec.degree = tensor_degree_;
+      spec.spans = {AxisRole::kTensor};
+      const AxisPart slices = edit.Axis(spec);
+      edit.Shard(slices, "expert_ffn", spread);
+      edit.Require(slices, {"expert_ffn"}, "units of an expert");
+    }
+    edit.PlanDegree("expert_data", {AxesOf(AxisRole::kData), AxesOf(AxisRole::kContext)},
+                    degree_ > 1 ? std::vector<AxisPart>{axis} : std::vector<AxisPart>{});
+    if (degree_ > 1) {
+      edit.RequireCut({AxisRole::kTensor, "sequence",
+                       [](const TensorView& t) {
+                         return t.role() == TensorRole::kStream && t.Has("expert");
+                       },
+                       "with tensor parallelism the ranks must have different tokens to send to "
+                       "the experts",
+                       "set sequence_parallel = true"});
+    }
+  }
+
+ private:
+  // What works on routed tokens, and makes such. A router has a dimension of experts too.
+  static std::set<TensorId> ExpertWeights(const Program& program) {
+    const DimensionId expert = program.FindDimension("expert");
+    std::set<TensorId> weights;
+    for (const Op& op : program.ops) {
+      if (program.tensor(op.output).role != TensorRole::kRouted) continue;
+      for (const Operand& operand : op.inputs) {
+        const Tensor& input = program.tensor(operand.tensor);
+        if (input.role == TensorRole::kParameter && expert.valid() && input.Has(expert))
+          weights.insert(operand.tensor);
+      }
+    }
+    return weights;
+  }
+  static bool IsRouted(const TensorView& t) {
+    return t.role() == TensorRole::kRouted && t.Has("expert");
+  }
+
+  // Of the busiest rank, on which the others wait. No expert can have more than all tokens.
+  void Load(Editor& edit) const {
+    const double load = capacity_factor_ > 0 ? capacity_factor_ : imbalance_;
+    if (load == 1) return;
+    double density = 1;
+    for (const Tensor& t : edit.program().tensors) {
+      if (t.role == TensorRole::kRouted) density = std::min(density, t.scale);
+    }
+    edit.Scale(IsRouted, std::min(load, 1 / density));
+  }
+
+  int degree_ = 1;
+  int tensor_degree_ = 1;
+  double capacity_factor_ = 0;
+  double imbalance_ = 1;
+};
+
+}  // namespace shardlab::expert
