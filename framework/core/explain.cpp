@@ -130,7 +130,7 @@ class Explainer {
         entry.source = absl::StrCat("precision ", c_.precision.recipe, ": gradients ",
                                     Name(c_.precision.gradients));
       } else if (row.account == Account::kOptimizer) {
-        const OptimizerState& state = c_.states[Size(row.state)];
+        const OptimizerState& state = c_.states.table[Size(row.state)];
         at = &w.state;
         width = BytesPerElement(state.dtype) * state.per_parameter;
         entry.row = absl::StrCat(w.name, " ", state.name);
