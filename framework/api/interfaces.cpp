@@ -18,6 +18,11 @@ int Schedule::StageOf(const ScheduleShape& shape, int rank, int chunk) const {
   return chunk * shape.ranks + rank;
 }
 
+std::vector<OptimizerState> Optimizer::StatesOf(const ParameterKind&,
+                                                const Precision& precision) const {
+  return States(precision);
+}
+
 double Schedule::EqualSlots(const ScheduleShape&) const { return -1; }
 
 }  // namespace shardlab

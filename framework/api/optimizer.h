@@ -14,6 +14,14 @@ struct OptimizerState {
   std::string name;  // "first moment"
   Dtype dtype = Dtype::kFp32;
   double per_parameter = 1;  // elements
+
+  friend bool operator==(const OptimizerState&, const OptimizerState&) = default;
+};
+
+// What an optimizer may tell parameters apart by.
+struct ParameterKind {
+  int dimensions = 2;  // 1: a vector (norm, bias); a lump of the classroom counts as a matrix
+  bool layer = true;   // of a repeated layer; false: embedding, head, final norm
 };
 
 class SHARDLAB_EXPORT Optimizer : public Plugin {
@@ -25,6 +33,9 @@ class SHARDLAB_EXPORT Optimizer : public Plugin {
   // Arithmetic per parameter of one step.
   virtual double FlopsPerParameter() const = 0;
   virtual std::string source() const = 0;
+  // For optimizers that treat kinds of parameters differently; most do not.
+  virtual std::vector<OptimizerState> StatesOf(const ParameterKind& kind,
+                                               const Precision& precision) const;
 };
 
 }  // namespace shardlab

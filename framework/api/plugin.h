@@ -40,6 +40,14 @@ struct InitContext {
   std::function<std::vector<std::string>(const std::string& subdirectory)>
       list_files;  // names without directory
   Diagnostics* diagnostics = nullptr;
+  // Reads a TOML file that the user names, relative to the scenario.
+  std::function<Value(const std::string& file)> read_user_toml;
+  // Visits a table of the plugin's own shape (a preset, an item of a list) as a scenario's table is
+  // visited: units, ranges and unknown keys are told at their places. Keys in `reserved` are the
+  // plugin's affair.
+  std::function<void(const Value& table, const std::vector<std::string>& reserved,
+                     const std::function<void(ParameterVisitor&)>& visit)>
+      read_table;
 
   bool Fact(const std::string& name, bool otherwise) const {
     const auto it = rules->facts.find(name);

@@ -159,7 +159,7 @@ struct RequireEdit {  // the product of the dimensions divides by the part's deg
                       // every plan
   AxisPart part;
   std::vector<std::string> dimensions;
-  std::string what;  // "attention heads": the framework writes the number before it
+  std::string what;                 // "attention heads": the framework writes the number before it
   std::vector<AxisRole> with = {};  // the degrees of these roles' axes multiply the part's
 };
 // Wherever an axis of the role has more than one rank, these tensors must be cut along the
@@ -191,9 +191,10 @@ struct PlanDegreeEdit {  // the same, a number of ranks: `of` without `but`
   std::vector<AxisPart> of, but;
 };
 
-using EditVerb = std::variant<AxisSpec, ShardEdit, OpenEdit, StateEdit, RecomputeEdit, KeepMovedEdit,
-                              RetypeEdit, ScaleEdit, HideEdit, RealiseEdit, RequireEdit,
-                              RequireCutEdit, RefuseEdit, DeclareEdit, PlanFactEdit, PlanDegreeEdit>;
+using EditVerb =
+    std::variant<AxisSpec, ShardEdit, OpenEdit, StateEdit, RecomputeEdit, KeepMovedEdit, RetypeEdit,
+                 ScaleEdit, HideEdit, RealiseEdit, RequireEdit, RequireCutEdit, RefuseEdit,
+                 DeclareEdit, PlanFactEdit, PlanDegreeEdit>;
 
 struct Edit {
   EditVerb verb;

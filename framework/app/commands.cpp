@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "app/compare_command.h"
 #include "app/plan_command.h"
 #include "app/plugins_command.h"
 #include "base/text.h"
@@ -29,9 +30,10 @@ struct Command {
   int (*run)(const std::vector<std::string>& args, Streams streams);
 };
 
-constexpr std::array<Command, 5> kCommands = {{
+constexpr std::array<Command, 6> kCommands = {{
     {"plan", "does it fit, how fast, what travels where", &PlanCommand},
     {"explain", "where a number comes from", &ExplainCommand},
+    {"compare", "two plans side by side", &CompareCommand},
     {"plugins", "what is loaded, its parameters, try a library, start a new one", &Plugins},
     {"models", "the models and their presets", &ModelsCommand},
     {"hardware", "the machines and their presets", &HardwareCommand},

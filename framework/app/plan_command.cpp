@@ -40,12 +40,7 @@ void PrintCsv(const nlohmann::ordered_json& document, std::ostream& out) {
   out << header << "\n" << row << "\n";
 }
 
-struct Planned {
-  Scenario scenario;
-  Diagnostics diagnostics;
-  Sources sources;
-  PlannedScenario planned;
-};
+}  // namespace
 
 Planned ReadAndPlan(const PluginRegistry& registry, const std::string& file,
                     const std::vector<std::string>& sets) {
@@ -55,8 +50,6 @@ Planned ReadAndPlan(const PluginRegistry& registry, const std::string& file,
   if (!p.diagnostics.HasErrors()) p.planned = PlanScenario(registry, p.scenario, &p.diagnostics);
   return p;
 }
-
-}  // namespace
 
 int PlanCommand(const std::vector<std::string>& args, Streams streams) {
   CommandLine line("plan FILE [--set KEY=VALUE]... [--require-fit]",

@@ -7,6 +7,7 @@
 #include "api/hardware.h"
 #include "api/model.h"
 #include "app/plan_command.h"
+#include "base/text.h"
 #include "io/parameter_io.h"
 #include "io/toml_value.h"
 
@@ -41,6 +42,42 @@ Json PresetsOf(const PluginRegistry& registry, const std::string& kind, Diagnost
   return list;
 }
 
+std::string Shown(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// A preset that has one source: its values on a line. One that has many: each with its own.
+void PrintPreset(const Json& preset, const TextStyle& style, std::ostream& out) {
+  const auto width = static_cast<std::size_t>(std::max(60, style.width));
+  const auto line = [&](const std::string& text, const std::string& source) {
+    out << "    " << Wrapped(text, 4, width);
+    if (!source.empty()) out << "      " << style.Dim(Wrapped(source, 6, width));
+  };
+  const auto sources = preset.find("sources");
+  std::string values;
+  for (const auto& [key, value] : preset.items()) {
+    if (key == "name" || key == "source" || key == "sources") continue;
+    if (value.is_array()) {
+      for (const Json& item : value) {
+        std::string text;
+        for (const auto& [part, of] : item.items()) {
+          if (part != "source")
+            absl::StrAppend(&text, text.empty() ? "" : ", ", part, " ", Shown(of));
+        }
+        line(absl::StrCat(key, ": ", text), item.value("source", ""));
+      }
+    } else if (sources != preset.end()) {
+      line(absl::StrCat(key, " ", Shown(value)), sources->value(key, ""));
+    } else {
+      absl::StrAppend(&values, values.empty() ? "" : ", ", key, " ", value.dump());
+    }
+  }
+  if (!values.empty())
+    line(values, preset.value("source", ""));
+  else if (preset.contains("source"))
+    line("source", preset.value("source", ""));
+}
+
 int Presets(const char* command, const char* about, const char* kind,
             const std::vector<std::string>& args, Streams streams) {
   CommandLine line(command, about, streams);
@@ -58,14 +95,8 @@ int Presets(const char* command, const char* about, const char* kind,
       streams.out << line.style().Bold(plugin["plugin"]) << "  "
                   << plugin["description"].get<std::string>() << "\n";
       for (const Json& preset : plugin["presets"]) {
-        std::string values;
-        for (const auto& [key, value] : preset.items()) {
-          if (key != "name" && key != "source")
-            absl::StrAppend(&values, values.empty() ? "" : ", ", key, " ", value.dump());
-        }
-        streams.out << "  " << preset["name"].get<std::string>() << "\n    " << values << "\n";
-        if (preset.contains("source"))
-          streams.out << "    " << line.style().Dim(preset["source"]) << "\n";
+        streams.out << "  " << preset["name"].get<std::string>() << "\n";
+        PrintPreset(preset, line.style(), streams.out);
       }
     }
   }

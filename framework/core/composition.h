@@ -24,6 +24,7 @@ namespace shardlab {
 struct Training {
   double sequence_length = 0;
   int global_batch_size = 0;  // sequences
+  double total_tokens = 0;    // of the whole run; 0 = not stated
 };
 
 // Layers of each stage, and how many of each class that makes: counts[stage x classes + class].
@@ -43,7 +44,7 @@ struct Composition {
   std::shared_ptr<const Schedule>
       schedule;  // null when the scenario has one pipeline rank and names none
   std::shared_ptr<const Optimizer> optimizer;
-  std::vector<OptimizerState> states;
+  OptimizerStates states;
   std::string schedule_name, network_name, optimizer_name;
   bool exposed_transfers = false;  // pipeline sends take time
   std::vector<LayerSplit> splits;  // [plan.split]

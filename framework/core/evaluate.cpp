@@ -365,6 +365,7 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
            {Account::kParameters, Account::kGradients, Account::kOptimizer}) {
         memory.bytes[Index(account)] += n * cost.bytes[Index(account)];
       }
+      memory.updated += n * cost.bytes[kUpdatedSlot];
       const Form::ClassRow& row = c.form.classes[k];
       // Those in use and those gathered ahead.
       gathered = std::max(gathered, (1 + row.ahead) * std::min<double>(row.unit, n) *
@@ -472,12 +473,13 @@ double HopSeconds(const Composition& c, const Workspace& w) noexcept {
 }
 
 double OptimizerSeconds(const Composition& c, const RankMemory& memory) noexcept {
-  if (!c.rules.count_optimizer_time || c.form.state_width == 0) return 0;
+  if (!c.rules.count_optimizer_time) return 0;
   const double state = memory.bytes[Index(Account::kOptimizer)];
   OpShape shape;
   shape.kind = OpKind::kAdd;
   shape.phase = Phase::kUpdate;
-  shape.m = state / c.form.state_width;  // parameters that this rank updates
+  // Parameters that this rank updates.
+  shape.m = c.form.state_width > 0 ? state / c.form.state_width : memory.updated;
   shape.flops = shape.m * c.optimizer->FlopsPerParameter();
   // State is read and written, the gradient read, the parameter written.
   shape.bytes = 2 * state + shape.m * c.form.update_width;

@@ -43,6 +43,7 @@ struct RankMemory {
   std::array<double, kAccounts> bytes{};
   double total = 0;
   double in_flight = 1;  // micro-batches
+  double updated = 0;    // parameters that the optimizer updates, where Form::state_width is 0
 };
 
 struct Evaluation {

@@ -130,7 +130,7 @@ class Explainer {
         entry.source = absl::StrCat("precision ", c_.precision.recipe, ": gradients ",
                                     Name(c_.precision.gradients));
       } else if (row.account == Account::kOptimizer) {
-        const OptimizerState& state = c_.states[Size(row.state)];
+        const OptimizerState& state = c_.states.table[Size(row.state)];
         at = &w.state;
         width = BytesPerElement(state.dtype) * state.per_parameter;
         entry.row = absl::StrCat(w.name, " ", state.name);
@@ -151,10 +151,10 @@ class Explainer {
     entry.account = Account::kGathered;
     entry.author = Author(program_.tensor(largest->tensor).state_author);
     entry.row = absl::StrCat("gathered weights of ", program_.classes[largest->layer_class].name);
-    entry.formula = absl::StrCat(ShortNumber(GatheredLayers(x, largest->layer_class)),
-                                 " blocks x ", ShortNumber(gathered_of[largest->layer_class]), " B");
-    entry.source = absl::StrCat("in use, and gathered ahead: ",
-                                c_.form.classes[largest->layer_class].ahead);
+    entry.formula = absl::StrCat(ShortNumber(GatheredLayers(x, largest->layer_class)), " blocks x ",
+                                 ShortNumber(gathered_of[largest->layer_class]), " B");
+    entry.source =
+        absl::StrCat("in use, and gathered ahead: ", c_.form.classes[largest->layer_class].ahead);
     entry.bytes = gathered;
     x.entries.push_back(std::move(entry));
   }
@@ -163,7 +163,8 @@ class Explainer {
     const Form::ClassRow& row = c_.form.classes[layer_class];
     double together = 0;
     for (const int stage : x.stages)
-      together = std::max(together, std::min<double>(row.unit, LayersOn(c_, plan_, stage, layer_class)));
+      together =
+          std::max(together, std::min<double>(row.unit, LayersOn(c_, plan_, stage, layer_class)));
     return (1 + row.ahead) * together;
   }
 
@@ -173,9 +174,8 @@ class Explainer {
     entry.account = Account::kGathered;
     entry.author = Author(w.state_author);
     entry.row = absl::StrCat(w.name, " gathered");
-    entry.formula =
-        absl::StrCat(LayersText(n), SizeText(w, w.use), " x ",
-                     ShortNumber(BytesOf(c_.precision, DtypeSlot::kCompute)), " B");
+    entry.formula = absl::StrCat(LayersText(n), SizeText(w, w.use), " x ",
+                                 ShortNumber(BytesOf(c_.precision, DtypeSlot::kCompute)), " B");
     entry.source = "gathered in the forward pass and kept for the backward pass";
     entry.bytes = n * w_.blocks[row.block];
     return entry;
@@ -288,9 +288,8 @@ class Explainer {
       const double layers = row.per_layer ? LayersOnRank(rank, row.layer_class) : 1;
       if (layers == 0) continue;
       TransferEntry entry = Transfer(row, layers);
-      const bool overlapped =
-          row.hide == HideBehind::kPrefetch || row.hide == HideBehind::kLastBackward ||
-          row.hide == HideBehind::kOp;
+      const bool overlapped = row.hide == HideBehind::kPrefetch ||
+                              row.hide == HideBehind::kLastBackward || row.hide == HideBehind::kOp;
       if (row.hide == HideBehind::kIgnored || overlapped) entry.exposed_seconds = 0;
       if (row.hide == HideBehind::kShare) entry.exposed_seconds = (1 - row.share) * entry.seconds;
       if (overlapped) hideable[static_cast<std::size_t>(entry.role)] += entry.seconds;

@@ -7,15 +7,13 @@ namespace {
 
 class Compiler {
  public:
-  Compiler(const Edited& edited, const Precision& precision,
-           const std::vector<OptimizerState>& states)
+  Compiler(const Edited& edited, const Precision& precision, const OptimizerStates& states)
       : edited_(edited), program_(edited.program), precision_(precision), states_(states) {}
 
   Form Run() {
     form_.masks.push_back(0);
     form_.products.push_back({});
-    for (const OptimizerState& s : states_)
-      form_.state_width += BytesPerElement(s.dtype) * s.per_parameter;
+    form_.state_width = StateWidth();
     form_.update_width = Width(DtypeSlot::kGradients) + Width(DtypeSlot::kParameters);
     FindBatchAtoms();
     for (const LayerClass& layer : program_.classes) {
@@ -102,6 +100,24 @@ class Compiler {
 
   double Width(DtypeSlot slot) const { return BytesOf(precision_, slot); }
 
+  double StateBytes(std::int16_t state) const {
+    const OptimizerState& s = states_.table[static_cast<std::size_t>(state)];
+    return BytesPerElement(s.dtype) * s.per_parameter;
+  }
+
+  // Of one parameter, where all have the same.
+  double StateWidth() const {
+    double width = -1;
+    for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
+      if (program_.tensors[i].role != TensorRole::kParameter) continue;
+      double own = 0;
+      for (const std::int16_t s : states_.of_tensor[i]) own += StateBytes(s);
+      if (width >= 0 && own != width) return 0;
+      width = own;
+    }
+    return std::max(width, 0.0);
+  }
+
   // Tokens of a micro-batch on a rank: the batch, and the context's share of the sequence.
   std::uint16_t TokensBlock() {
     AtomMask context = 0;
@@ -135,11 +151,9 @@ class Compiler {
                              TensorBlock(w, w.home, Width(DtypeSlot::kParameters)), id, -1});
       form_.state.push_back({layer, Account::kGradients,
                              TensorBlock(w, w.gradient, Width(DtypeSlot::kGradients)), id, -1});
-      for (std::size_t s = 0; s < states_.size(); ++s) {
-        const double width = BytesPerElement(states_[s].dtype) * states_[s].per_parameter;
-        form_.state.push_back({layer, Account::kOptimizer, TensorBlock(w, w.state, width), id,
-                               static_cast<std::int16_t>(s)});
-      }
+      for (const std::int16_t s : states_.of_tensor[i])
+        form_.state.push_back(
+            {layer, Account::kOptimizer, TensorBlock(w, w.state, StateBytes(s)), id, s});
       if (w.home.Flat() != 0) {
         form_.state.push_back({layer, Account::kGathered,
                                TensorBlock(w, w.use, Width(DtypeSlot::kCompute)), id, -1,
@@ -324,8 +338,7 @@ class Compiler {
     const bool shared = tensor.role == TensorRole::kParameter && step.when == When::kMicroBatch &&
                         tensor.home.Flat() != 0;
     row.unit = shared ? Unit(tensor) : 1;
-    const std::uint16_t block =
-        TensorBlock(tensor, Payload(step), row.unit * Width(step.dtype));
+    const std::uint16_t block = TensorBlock(tensor, Payload(step), row.unit * Width(step.dtype));
     // Weights and gradients of a layer that move alike travel in one bucket.
     if (tensor.role == TensorRole::kParameter) {
       for (TransferRow& other : form_.transfers) {
@@ -438,9 +451,15 @@ class Compiler {
 
   void SumUp() {
     for (const StateRow& row : form_.state) {
-      AddMemoryTerm(row.layer_class,
-                    row.kept ? kGatheredKeptSlot : static_cast<int>(row.account), row.block,
-                    row.when);
+      AddMemoryTerm(row.layer_class, row.kept ? kGatheredKeptSlot : static_cast<int>(row.account),
+                    row.block, row.when);
+    }
+    if (form_.state_width == 0) {
+      for (const Tensor& w : program_.tensors) {
+        if (w.role != TensorRole::kParameter) continue;
+        AddMemoryTerm(static_cast<std::uint8_t>(w.layer_class.value()), kUpdatedSlot,
+                      TensorBlock(w, w.state, 1));
+      }
     }
     for (const SavedRow& row : form_.saved) {
       AddMemoryTerm(row.layer_class,
@@ -530,7 +549,7 @@ class Compiler {
   const Edited& edited_;
   const Program& program_;
   const Precision& precision_;
-  const std::vector<OptimizerState>& states_;
+  const OptimizerStates& states_;
   Form form_;
 };
 
@@ -558,8 +577,27 @@ const char* Name(Account account) {
   return "parameters";
 }
 
-Form CompileForm(const Edited& edited, const Precision& precision,
-                 const std::vector<OptimizerState>& states, const AccountingRules& rules) {
+OptimizerStates OptimizerStatesOf(const Program& program, const Optimizer& optimizer,
+                                  const Precision& precision) {
+  OptimizerStates states;
+  for (const Tensor& tensor : program.tensors) {
+    std::vector<std::int16_t>& own = states.of_tensor.emplace_back();
+    if (tensor.role != TensorRole::kParameter) continue;
+    ParameterKind kind;
+    // The dimension of a lump that has no name is in its scale.
+    kind.dimensions = static_cast<int>(tensor.dims.size()) + (tensor.scale != 1 ? 1 : 0);
+    kind.layer = program.layer_class(tensor.layer_class).position == StagePosition::kLayer;
+    for (const OptimizerState& state : optimizer.StatesOf(kind, precision)) {
+      const auto known = std::find(states.table.begin(), states.table.end(), state);
+      own.push_back(static_cast<std::int16_t>(known - states.table.begin()));
+      if (known == states.table.end()) states.table.push_back(state);
+    }
+  }
+  return states;
+}
+
+Form CompileForm(const Edited& edited, const Precision& precision, const OptimizerStates& states,
+                 const AccountingRules& rules) {
   Form form = Compiler(edited, precision, states).Run();
   form.overlaps =
       std::any_of(form.transfers.begin(), form.transfers.end(), [&](const TransferRow& t) {

@@ -35,6 +35,14 @@ enum class Account : std::uint8_t {
 inline constexpr int kAccounts = 8;
 const char* Name(Account account);  // "parameters", ...
 
+// Which state each parameter has: indices into a table of the distinct ones.
+struct OptimizerStates {
+  std::vector<OptimizerState> table;
+  std::vector<std::vector<std::int16_t>> of_tensor;  // [tensor]; empty for what is no parameter
+};
+OptimizerStates OptimizerStatesOf(const Program& program, const Optimizer& optimizer,
+                                  const Precision& precision);
+
 struct LocalSize {
   double size = 1;  // whole; batch: of one micro-batch on all ranks that cut it
   bool batch = false;
@@ -120,7 +128,7 @@ struct Ring {
   std::uint8_t layer_class = 0;
   bool forward = true;
   AxisRole role = AxisRole::kContext;
-  std::uint8_t mask = 0;       // of the ranks among which the pieces go round
+  std::uint8_t mask = 0;  // of the ranks among which the pieces go round
   std::uint16_t op_price = 0;
 
   friend bool operator==(const Ring&, const Ring&) = default;
@@ -137,7 +145,8 @@ struct TransferPrice {
 // The hot rows: the rows above with what is alike added up.
 struct MemoryTerm {
   std::uint8_t layer_class = 0;
-  std::uint8_t slot = 0;  // an Account, or kAccounts + Residency (+ 3: of inner layers)
+  // An Account, kAccounts + Residency (+ 3: of inner layers), or kUpdatedSlot.
+  std::uint8_t slot = 0;
   std::uint8_t when = 0;  // as StateRow::when
   std::uint16_t block = 0;
 };
@@ -151,9 +160,11 @@ struct TransferTerm {
   TransferRow row;
   double count = 1;
 };
+// Parameters that the optimizer updates; counted only where bytes of state do not tell them.
+inline constexpr int kUpdatedSlot = kAccounts + 4;
 // Gathered weights that stay until the backward pass is through.
-inline constexpr int kGatheredKeptSlot = kAccounts + 4;
-inline constexpr int kMemorySlots = kAccounts + 5;
+inline constexpr int kGatheredKeptSlot = kAccounts + 5;
+inline constexpr int kMemorySlots = kAccounts + 6;
 
 struct Form {
   std::vector<AtomMask> masks;  // [0] = 0
@@ -172,10 +183,11 @@ struct Form {
   std::vector<MemoryTerm> memory_terms;
   std::vector<OpTerm> op_terms;
   std::vector<TransferTerm> transfer_terms;
-  AtomMask batch_atoms = 0;         // the atoms that cut the batch somewhere
-  std::uint16_t tokens = 0;         // block: tokens of a micro-batch on a rank
-  std::uint16_t boundary = 0;       // block: the stream that a pipeline rank sends on
-  double state_width = 0;           // bytes of optimizer state per updated parameter
+  AtomMask batch_atoms = 0;    // the atoms that cut the batch somewhere
+  std::uint16_t tokens = 0;    // block: tokens of a micro-batch on a rank
+  std::uint16_t boundary = 0;  // block: the stream that a pipeline rank sends on
+  // Bytes of optimizer state per updated parameter; 0 where parameters differ or have none.
+  double state_width = 0;
   double update_width = 0;          // bytes of gradient and weight that its update reads and writes
   std::vector<std::uint8_t> roles;  // AxisRoles that some transfer has
   bool overlaps = false;  // some transfer is hidden block by block: the step is an estimate
@@ -190,7 +202,7 @@ struct Form {
   std::vector<ClassRow> classes;
 };
 
-Form CompileForm(const Edited& edited, const Precision& precision,
-                 const std::vector<OptimizerState>& states, const AccountingRules& rules);
+Form CompileForm(const Edited& edited, const Precision& precision, const OptimizerStates& states,
+                 const AccountingRules& rules);
 
 }  // namespace shardlab

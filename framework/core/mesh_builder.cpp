@@ -72,8 +72,9 @@ void Borrow(const DeclaredAxis& declared, const std::vector<DeclaredAxis>& axes,
   if (!borrower.valid() || mesh.axis(borrower).atoms != 0) return;  // declared twice: said
   const std::vector<AxisRole> lenders = LendersOf(declared.spec, axes);
   for (const AxisRole role : lenders) {
-    const std::string name =
-        lenders.size() == 1 ? declared.spec.name : absl::StrCat(declared.spec.name, ".", Name(role));
+    const std::string name = lenders.size() == 1
+                                 ? declared.spec.name
+                                 : absl::StrCat(declared.spec.name, ".", Name(role));
     const AtomId atom = mesh.AddAtom({name, borrower, ""});
     Axis& host = mesh.axis(mesh.Find(role));
     host.order.push_back(atom);

@@ -47,8 +47,8 @@ struct Axis {
   int degree = 0;      // the scenario's value; 0 = what is left of the machine
   AtomMask atoms = 0;
   std::vector<AtomId> order;  // its atoms, major first: cuts along this axis nest in this order
-  bool borrows = false;  // its ranks are those of other axes; it does not multiply the world
-  AtomMask spans = 0;    // of `atoms`: those of axes that belong to it as a whole
+  bool borrows = false;       // its ranks are those of other axes; it does not multiply the world
+  AtomMask spans = 0;         // of `atoms`: those of axes that belong to it as a whole
 };
 
 class SHARDLAB_EXPORT Mesh final {

@@ -65,8 +65,8 @@ struct SHARDLAB_EXPORT Tensor {
   bool keep_moved =
       false;  // saved for the backward pass as it was used, even where moving made it larger
   bool keep_after_forward = false;  // gathered for the forward pass and kept for the backward pass
-  int unit = 1;   // layers whose homes are gathered as one
-  int ahead = 1;  // of these, how many are gathered before they are needed
+  int unit = 1;                     // layers whose homes are gathered as one
+  int ahead = 1;                    // of these, how many are gathered before they are needed
   std::array<std::int16_t, kMaxAtoms>
       author{};  // index into Program::authors of the edit that set `use`; -1 the model
   std::int16_t state_author = -1;

@@ -226,6 +226,16 @@ class Composer {
     context.read_toml = [directory, diagnostics](const std::string& file) {
       return ReadTomlFile(absl::StrCat(directory, "/", file), *diagnostics);
     };
+    const std::filesystem::path beside = std::filesystem::path(scenario_.file).parent_path();
+    context.read_user_toml = [beside, diagnostics](const std::string& file) {
+      return ReadTomlFile((beside / file).string(), *diagnostics);
+    };
+    context.read_table = [diagnostics](const Value& table, const std::vector<std::string>& reserved,
+                                       const std::function<void(ParameterVisitor&)>& visit) {
+      ParameterReader reader(&table, table.place, reserved, diagnostics);
+      visit(reader);
+      reader.Finish();
+    };
     context.list_files = [directory](const std::string& subdirectory) {
       std::vector<std::string> names;
       std::error_code error;
@@ -260,7 +270,11 @@ class Composer {
                                std::vector<std::string> reserved = {}) {
     const Value* table = Table(path);
     Place place;
-    const std::string name = Word(table, path, "plugin", &place, registry_.Names(kind));
+    std::string name = Word(table, path, "plugin", &place, registry_.Names(kind));
+    // A machine file is read by the plugin that the accounting names for it.
+    if (name.empty() && table != nullptr && table->Find("plugin") == nullptr &&
+        table->Find("file") != nullptr)
+      name = Word(nullptr, path, "plugin_of_file", &place);
     if (name.empty()) {
       if (!Complained(path) && (table == nullptr || table->Find("plugin") == nullptr)) {
         diagnostics_.Error("key.missing", place, absl::StrCat("[", path, "] names no plugin"),
@@ -357,6 +371,7 @@ class Composer {
     int sequence = 0, micro = 1, global = 0;
     constexpr int kMost = 1 << 30;
     double dropout = 0;
+    double total = 0;
     std::string attention = "fused";
     reader.Integer({"sequence_length", "tokens of a sequence", 1, kMost}, &sequence);
     reader.Integer({"micro_batch_size", "sequences that a rank works on at once", 1, kMost},
@@ -367,6 +382,9 @@ class Composer {
          "share of elements dropped; its masks are not counted, so 0 is the only legal value", 0,
          0},
         &dropout);
+    reader.Number(
+        {"total_tokens", "tokens of the whole run, for its days, device-hours and cost", 1, 1e18},
+        &total);
     reader.Text({"attention", "attention kernel", 0, 0, {"fused"}}, &attention);
     reader.Finish();
     const auto required = [&](const char* key, int value) {
@@ -378,6 +396,7 @@ class Composer {
     required("global_batch_size", global);
     training_.sequence_length = sequence;
     training_.global_batch_size = global;
+    training_.total_tokens = total;
     out_.request.micro_batch_size = micro;
     out_.request.global_batch_size = global;
     out_.request.micro_batch_place = reader.PlaceOf("micro_batch_size");
@@ -387,6 +406,7 @@ class Composer {
                                  {"global_batch_size", global},
                                  {"dropout", dropout},
                                  {"attention", attention}};
+    if (total > 0) out_.resolved["training"]["total_tokens"] = total;
   }
 
   void ReadMesh() {
@@ -562,7 +582,7 @@ class Composer {
       diagnostics_.Error("strategy.threw", FilePlace("strategy"), std::string(applied.message()));
     if (!edited) return;
     c.edited = std::move(*edited);
-    c.states = c.optimizer->States(c.precision);
+    c.states = OptimizerStatesOf(c.edited.program, *c.optimizer, c.precision);
     c.form = CompileForm(c.edited, c.precision, c.states, c.rules);
     const std::optional<Plan> plan = MakePlan(c, out_.request, &c.splits, &diagnostics_);
     if (!plan) return;

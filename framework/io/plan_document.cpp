@@ -42,6 +42,7 @@ class Document {
     doc["memory"] = Memory();
     doc["time"] = Time();
     doc["throughput"] = Throughput();
+    if (c_.training.total_tokens > 0) doc["totals"] = Totals();
     doc["communication"] = Communication();
     doc["diagnostics"] = Json::array();
     for (const Diagnostic& d : diagnostics_.all())
@@ -212,6 +213,20 @@ class Document {
             {"mfu", mfu},
             {"mfu_convention", c_.rules.mfu_convention},
             {"hfu", mfu * (1 + x_.recompute_flops_share)}};
+  }
+
+  // Of the whole run: whole steps, at the pace of this one.
+  Json Totals() const {
+    const Machine& m = c_.hardware->machine();
+    const double step_tokens = c_.training.global_batch_size * c_.training.sequence_length;
+    const double steps = std::ceil(c_.training.total_tokens / step_tokens);
+    const double seconds = steps * x_.evaluation.step, hours = seconds / 3600 * m.devices;
+    Json totals = {{"tokens", c_.training.total_tokens},
+                   {"steps", Whole(steps)},
+                   {"days", seconds / 86400},
+                   {"device_hours", hours}};
+    if (m.price_per_device_hour > 0) totals["cost"] = hours * m.price_per_device_hour;
+    return totals;
   }
 
   Json Communication() const {

@@ -55,6 +55,8 @@ class Report {
     Memory();
     Time();
     Traffic();
+    Totals();
+    Largest();
     Next(suggestion);
     return std::move(out_);
   }
@@ -119,7 +121,6 @@ class Report {
     Section("plan", absl::StrCat(facts.name, ", ", WithThousands(std::llround(facts.parameters)),
                                  " parameters, on ", machine.devices, " x ", machine.name));
     std::string axes;
-    std::string lent;
     for (const Axis& axis : c_.edited.mesh.axes()) {
       if (axis.borrows) continue;
       absl::StrAppend(&axes, axes.empty() ? "" : " x ", axis.name, " ", c_.plan.Size(axis.atoms));
@@ -134,7 +135,6 @@ class Report {
     }
     absl::StrAppend(&axes, axes.empty() ? "" : " x ", "pipeline ", c_.plan.pipeline);
     if (c_.plan.pipeline > 1) absl::StrAppend(&axes, " (", c_.schedule_name, ")");
-    if (!lent.empty()) absl::StrAppend(&axes, "; of these ranks", lent.substr(1));
     if (plan["zero_stage"].get<int>() > 0)
       absl::StrAppend(&axes, ", ZeRO-", plan["zero_stage"].get<int>());
     if (plan["recompute"]["mode"] != "none")
@@ -325,6 +325,38 @@ class Report {
       absl::StrAppend(&out_, std::string(kIndent, ' '),
                       style_.Dim("* stated by a strategy, not derived from layouts"), "\n");
     out_ += "\n";
+  }
+
+  void Totals() {
+    if (!doc_.contains("totals")) return;
+    const Json& totals = doc_["totals"];
+    const double tokens = totals["tokens"];
+    std::string text = absl::StrCat(
+        tokens >= 1e12 ? absl::StrCat(Significant(tokens / 1e12, 4), " trillion")
+                       : absl::StrCat(Significant(tokens / 1e9, 4), " billion"),
+        " tokens: ", WithThousands(totals["steps"].get<long long>()), " steps, ",
+        Significant(totals["days"], 4), " days, ",
+        WithThousands(std::llround(totals["device_hours"].get<double>())), " device-hours");
+    if (totals.contains("cost")) {
+      absl::StrAppend(&text, ", costs ", WithThousands(std::llround(totals["cost"].get<double>())),
+                      " at ", ShortNumber(c_.hardware->machine().price_per_device_hour),
+                      " a device-hour");
+    }
+    Section("run", text);
+    out_ += "\n";
+  }
+
+  // Of a plan that does not fit: what there is most of where it is worst.
+  void Largest() {
+    if (x_.evaluation.fits) return;
+    const AccountMark* most = &kMarks[0];
+    for (const AccountMark& mark : kMarks) {
+      if (Worst(mark.account) > Worst(most->account)) most = &mark;
+    }
+    Section("decides",
+            absl::StrCat(most->word, ": ", FormatBytes(Worst(most->account)), ", ",
+                         Percent(Worst(most->account) / x_.evaluation.peak),
+                         " of what pipeline rank ", x_.evaluation.worst_rank, " must hold"));
   }
 
   void Next(const std::optional<Suggestion>& s) {

@@ -50,6 +50,12 @@ inline std::unique_ptr<Plugin> MadeOf(const std::string& kind, const std::string
   };
   context.place_of = [&](const std::string& parameter) { return reader.PlaceOf(parameter); };
   context.is_given = [&](const std::string& parameter) { return reader.IsGiven(parameter); };
+  context.read_table = [&](const Value& read, const std::vector<std::string>& reserved,
+                           const std::function<void(ParameterVisitor&)>& visit) {
+    ParameterReader table_reader(&read, read.place, reserved, &diagnostics);
+    visit(table_reader);
+    table_reader.Finish();
+  };
   context.list_files = [&](const std::string& subdirectory) {
     std::vector<std::string> files;
     std::error_code none;

@@ -8,13 +8,12 @@
 //   plugin = "h100-dgx"
 //   nodes = 4
 
-#include <algorithm>
-#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "api/hardware.h"
+#include "api/roofline.h"
 
 namespace shardlab::h100_dgx {
 
@@ -35,17 +34,9 @@ inline constexpr double kMemoryEfficiency = 0.825;
 inline constexpr double kLaunchSeconds = 3e-6;
 
 // Ceiling of a matrix product. The best of all shapes reaches 794.5 of 989 (bf16) and 1402.6 of
-// 1979 (fp8) TFLOP/s (MAMF, ml-engineering book). That is a record and not a working value: on A100
-// PCIe, the one device with both, the model below fits 109 layer shapes (SimuMax's table) with a
-// ceiling of 0.773 where the record is 0.811, a ratio of 0.953. The same ratio is applied here.
-inline constexpr double kProductCeiling = 0.953 * 794.5 / 989.0;
-inline constexpr double kProductCeilingFp8 = 0.953 * 1402.6 / 1979.0;
-// Fitted on the same 109 shapes (mean error 3.2 %): half of a last wave's idle processors is lost,
-// the other half comes back through other tilings and higher clocks; k / (k + 128); weight
-// gradients, which accumulate, 0.94.
-inline constexpr double kWaveShare = 0.5;
-inline constexpr double kInnerHalf = 128;
-inline constexpr double kWeightGradientFactor = 0.94;
+// 1979 (fp8) TFLOP/s (MAMF, ml-engineering book).
+inline constexpr double kProductCeiling = kRecordShare * 794.5 / 989.0;
+inline constexpr double kProductCeilingFp8 = kRecordShare * 1402.6 / 1979.0;
 // cuBLAS' usual Hopper tile, and the processors of an H100 SXM (data sheet).
 inline constexpr double kTileShort = 128, kTileLong = 256;
 inline constexpr double kProcessors = 132;
@@ -128,20 +119,7 @@ class H100Dgx final : public Hardware {
 
   const Machine& machine() const override { return machine_; }
 
-  Seconds OpTime(const OpShape& shape) const noexcept override {
-    switch (shape.kind) {
-      case OpKind::kLump:
-        return Seconds(0);  // the classroom's FLOPs are kWork rows
-      case OpKind::kWork:
-        return Classroom(shape);
-      case OpKind::kProduct:
-        return Seconds(std::max(Product(shape), Stream(shape)) + kLaunchSeconds);
-      case OpKind::kAttention:
-        return Seconds(std::max(Attention(shape), Stream(shape)) + kLaunchSeconds);
-      default:
-        return Seconds(std::max(shape.flops / kPeakFp32, Stream(shape)) + kLaunchSeconds);
-    }
-  }
+  Seconds OpTime(const OpShape& shape) const noexcept override { return roofline_.OpTime(shape); }
 
   std::vector<Constant> Constants() const override {
     const std::string sheet = "NVIDIA H100 SXM data sheet, dense";
@@ -234,10 +212,21 @@ class H100Dgx final : public Hardware {
              .ports = 1},
     };
     machine_.price_per_device_hour = price_;
-    // Constant factors once, so that an op costs one division.
-    product_scale_ = 2 * kTileShort * kTileLong / (Peak() * ProductCeiling());
-    stream_scale_ = 1 / (kMemoryBandwidth * kMemoryEfficiency);
-    classroom_scale_ = 1 / (Peak() * efficiency_);
+    roofline_.Set({.peak = Peak(),
+                   .vector_peak = kPeakFp32,
+                   .memory_bandwidth = kMemoryBandwidth,
+                   .memory_efficiency = kMemoryEfficiency,
+                   .launch = kLaunchSeconds,
+                   .product_ceiling = ProductCeiling(),
+                   .tile_short = kTileShort,
+                   .tile_long = kTileLong,
+                   .processors = kProcessors,
+                   .attention_forward = kAttentionForward,
+                   .attention_backward = kAttentionBackward,
+                   .attention_half_length = kAttentionHalfLength,
+                   .attention_block = kAttentionBlock,
+                   .efficiency = efficiency_,
+                   .half_tokens = half_tokens_});
   }
 
   double Peak() const {
@@ -258,56 +247,12 @@ class H100Dgx final : public Hardware {
     return Peak() == kPeakFp8 ? kProductCeilingFp8 : kProductCeiling;
   }
 
-  // FLOPs / (peak x efficiency x x / (x + half)); the curve is exactly 1 where half is 0.
-  Seconds Classroom(const OpShape& shape) const noexcept {
-    const double flat = shape.flops * classroom_scale_;
-    if (half_tokens_ == 0) return Seconds(flat);
-    return Seconds(flat * (shape.tokens + half_tokens_) / shape.tokens);
-  }
-
-  double Stream(const OpShape& shape) const noexcept { return shape.bytes * stream_scale_; }
-
-  // Truncation to an integer is one instruction; std::ceil is a call without SSE 4.1.
-  static double Ceil(double x) noexcept {
-    const auto whole = static_cast<double>(static_cast<std::int64_t>(x));
-    return whole < x ? whole + 1 : whole;
-  }
-
-  // Tiles are counted with the long side along m or along n, whichever needs fewer. With T tiles in
-  // waves of 132 that would hold W >= T, the rate is the ceiling times filling of tiles times (1 +
-  // T/W) / 2 times k / (k + 128): seconds = flops x T x tile x 2W (k + 128) / (m n (W + T) k x peak
-  // x ceiling), growing with T and W.
-  double Product(const OpShape& shape) const noexcept {
-    const double m = std::max(shape.m, 1.0), n = std::max(shape.n, 1.0), k = std::max(shape.k, 1.0);
-    const double along_m = Ceil(m * (1 / kTileLong)) * Ceil(n * (1 / kTileShort));
-    const double along_n = Ceil(m * (1 / kTileShort)) * Ceil(n * (1 / kTileLong));
-    const double tiles = std::min(along_m, along_n);
-    const double room = Ceil(tiles * (1 / kProcessors)) * kProcessors;
-    const double scale = shape.phase == Phase::kWeightGradient
-                             ? product_scale_ / kWeightGradientFactor
-                             : product_scale_;
-    return shape.flops * scale * tiles * room * (k + kInnerHalf) / (m * n * (room + tiles) * k);
-  }
-
-  // m = elements of the output. A forward pass takes 2s FLOPs for each of them when causal, so the
-  // ramp s / (s + 300) is 600 more FLOPs for each element; a backward pass takes 2.5 times as many.
-  double Attention(const OpShape& shape) const noexcept {
-    const bool backward =
-        shape.phase == Phase::kInputGradient || shape.phase == Phase::kWeightGradient;
-    const double m = std::max(shape.m, 1.0);
-    const double ramp = m * (2 * kAttentionHalfLength) * (backward ? 2.5 : 1.0);
-    const double tail = 1 + kWaveShare * kProcessors * kAttentionBlock / m;
-    return shape.flops <= 0
-               ? 0
-               : (shape.flops * tail + ramp) / (backward ? kAttentionBackward : kAttentionForward);
-  }
-
   int nodes_ = 4;
   int devices_ = 0;
   double memory_ = 0, overhead_ = 0, fragmentation_ = 0;
   double efficiency_ = 0.5, half_tokens_ = 0, price_ = 0;
   Dtype compute_ = Dtype::kBf16;
-  double product_scale_ = 0, stream_scale_ = 0, classroom_scale_ = 0;
+  Roofline roofline_;
   Machine machine_;
 };
 

@@ -1,0 +1,3 @@
+#include "sgd.h"
+
+SHARDLAB_PLUGIN("sgd", shardlab::sgd::Sgd, "stochastic gradient descent, with momentum or without")
