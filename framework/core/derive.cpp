@@ -368,7 +368,7 @@ class Deriver {
       const TensorId id(i);
       if (!IsParameter(id) || parameter_gradients_.count(id) == 0) continue;
       const Tensor& w = T(id);
-      const AtomMask other = NotOfTheBatch(w.state_author >= 0);
+      const AtomMask other = NotOfTheBatch();
       for (const Placement& produced : parameter_gradients_[id]) {
         if (w.reduce_each_micro_batch) {
           Move({id, true, produced}, w.gradient, Base(w.layer_class, Phase::kReduce), true, other);
@@ -391,9 +391,8 @@ class Deriver {
   }
 
   // Atoms of axes that do not cut the batch or the sequence between replicas: sums over them come
-  // first.
-  AtomMask NotOfTheBatch(bool sharded) const {
-    if (!sharded) return 0;
+  // first, and then all weights of a layer are reduced over the replicas alike, in one bucket.
+  AtomMask NotOfTheBatch() const {
     AtomMask mask = 0;
     for (const Axis& axis : mesh_.axes()) {
       if (axis.role == AxisRole::kTensor && !axis.borrows)

@@ -559,7 +559,7 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
       e.time.forward + e.time.backward + e.time.recompute + e.time.optimizer + Sum(e.time.exposed);
   // What is left of sums of many terms is rounding, not idleness.
   e.time.bubble = e.step - busy > 1e-12 * e.step ? e.step - busy : 0;
-  e.approximate = c.form.overlaps;
+  for (const std::uint8_t mask : c.form.overlapping) e.approximate |= w.degrees[mask] > 1;
   return e;
 }
 

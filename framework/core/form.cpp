@@ -599,11 +599,14 @@ OptimizerStates OptimizerStatesOf(const Program& program, const Optimizer& optim
 Form CompileForm(const Edited& edited, const Precision& precision, const OptimizerStates& states,
                  const AccountingRules& rules) {
   Form form = Compiler(edited, precision, states).Run();
-  form.overlaps =
-      std::any_of(form.transfers.begin(), form.transfers.end(), [&](const TransferRow& t) {
-        return t.hide == HideBehind::kLastBackward || t.hide == HideBehind::kOp ||
-               (t.hide == HideBehind::kPrefetch && !rules.prefetch_hides_in_slot);
-      });
+  for (const TransferRow& t : form.transfers) {
+    const bool overlaps = t.hide == HideBehind::kLastBackward || t.hide == HideBehind::kOp ||
+                          (t.hide == HideBehind::kPrefetch && !rules.prefetch_hides_in_slot);
+    const std::uint8_t mask = form.transfer_prices[t.price].mask;
+    auto& masks = form.overlapping;
+    if (overlaps && std::find(masks.begin(), masks.end(), mask) == masks.end())
+      masks.push_back(mask);
+  }
   for (const TransferRow& row : form.transfers) {
     const auto role = static_cast<std::uint8_t>(row.role);
     if (std::find(form.roles.begin(), form.roles.end(), role) == form.roles.end()) {

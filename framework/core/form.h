@@ -190,7 +190,9 @@ struct Form {
   double state_width = 0;
   double update_width = 0;          // bytes of gradient and weight that its update reads and writes
   std::vector<std::uint8_t> roles;  // AxisRoles that some transfer has
-  bool overlaps = false;  // some transfer is hidden block by block: the step is an estimate
+  // Groups of transfers that are hidden block by block: where one has ranks, the step is an
+  // estimate.
+  std::vector<std::uint8_t> overlapping;
   struct ClassRow {
     StagePosition position = StagePosition::kLayer;
     int repeat = 1;

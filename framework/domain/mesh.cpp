@@ -93,19 +93,27 @@ std::vector<AtomId> Mesh::Nesting(bool batch_or_sequence) const {
     }
   }
   if (batch_or_sequence) return order;
-  // Tensor first, but its own atoms keep their order: kv heads outside, queries of a kv head
-  // inside.
+  // Tensor first, its own atoms in their order: kv heads outside, queries of a kv head inside. Then
+  // what is borrowed from the replicas (experts, a server's share of a shard), context, and the
+  // replicas that are left.
   std::vector<AtomId> others;
-  for (auto role = kRoles.rbegin(); role != kRoles.rend(); ++role) {
+  const auto append = [&](AxisRole role, auto&& wanted, bool outermost_first) {
     for (const Axis& axis : axes_) {
-      if (axis.borrows || axis.role != *role) continue;
-      if (*role == AxisRole::kTensor) {
-        others.insert(others.end(), axis.order.begin(), axis.order.end());
-      } else {
-        others.insert(others.end(), axis.order.rbegin(), axis.order.rend());
+      if (axis.borrows || axis.role != role) continue;
+      std::vector<AtomId> atoms = axis.order;
+      if (!outermost_first) std::reverse(atoms.begin(), atoms.end());
+      for (const AtomId atom : atoms) {
+        if (wanted(atom)) others.push_back(atom);
       }
     }
-  }
+  };
+  const auto all = [](AtomId) { return true; };
+  const auto lent = [this](AtomId atom) { return axis(atoms_[atom.index()].owner).borrows; };
+  append(AxisRole::kTensor, all, true);
+  append(AxisRole::kData, lent, false);
+  append(AxisRole::kContext, all, false);
+  append(
+      AxisRole::kData, [&](AtomId atom) { return !lent(atom); }, false);
   return others;
 }
 

@@ -129,7 +129,8 @@ class Report {
       }
       // Borrowed ranks do not multiply the world.
       for (const Axis& other : c_.edited.mesh.axes()) {
-        if (!other.borrows || (other.atoms & ~axis.atoms) != 0) continue;
+        const bool inside = other.borrows && (other.atoms & ~axis.atoms) == 0;
+        if (!inside || c_.plan.Size(other.atoms) == 1) continue;
         absl::StrAppend(&axes, " (of them ", other.name, " ", c_.plan.Size(other.atoms), ")");
       }
     }
