@@ -31,7 +31,9 @@ class HierarchicalZero final : public Strategy {
     const AxisPart inner = edit.Axis(spec);
 
     StateEdit state;
-    state.roles = {AxisRole::kData, AxisRole::kContext};
+    // Not over context ranks: their cut would nest outside the server's, and its gather could not
+    // stay inside.
+    state.roles = {AxisRole::kData};
     state.shard_gradient = true;
     state.shard_home = true;
     state.home_over = {inner};
