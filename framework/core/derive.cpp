@@ -368,7 +368,7 @@ class Deriver {
       const TensorId id(i);
       if (!IsParameter(id) || parameter_gradients_.count(id) == 0) continue;
       const Tensor& w = T(id);
-      const AtomMask other = NotOfTheBatch();
+      const AtomMask other = ReducedFirst(w);
       for (const Placement& produced : parameter_gradients_[id]) {
         if (w.reduce_each_micro_batch) {
           Move({id, true, produced}, w.gradient, Base(w.layer_class, Phase::kReduce), true, other);
@@ -390,15 +390,19 @@ class Deriver {
     }
   }
 
-  // Atoms of axes that do not cut the batch or the sequence between replicas: sums over them come
-  // first, and then all weights of a layer are reduced over the replicas alike, in one bucket.
-  AtomMask NotOfTheBatch() const {
-    AtomMask mask = 0;
+  // Sums over tensor ranks come first, and then all weights of a layer go the same way, in one
+  // bucket: a norm's gradient under a cut sequence travels with the matrices'. A weight on borrowed
+  // ranks (experts) goes its own way: to it the tensor ranks that do not cut it are more replicas.
+  AtomMask ReducedFirst(const Tensor& w) const {
+    AtomMask tensor = 0, borrowed = 0;
     for (const Axis& axis : mesh_.axes()) {
-      if (axis.role == AxisRole::kTensor && !axis.borrows)
-        mask = static_cast<AtomMask>(mask | axis.atoms);
+      if (axis.borrows) {
+        borrowed = static_cast<AtomMask>(borrowed | axis.atoms);
+      } else if (axis.role == AxisRole::kTensor) {
+        tensor = static_cast<AtomMask>(tensor | axis.atoms);
+      }
     }
-    return mask;
+    return (w.use.AnyCut() & borrowed & ~tensor) != 0 ? AtomMask{0} : tensor;
   }
 
   const Program& program_;

@@ -318,11 +318,16 @@ class Explainer {
     PipelineTransfers(rank);
   }
 
-  // Atoms of size one change no group: an axis is named as a whole with them, and not for them.
+  // Atoms of size one change no group: an axis is named as a whole with them, and an axis of one
+  // rank not at all.
   std::string AxisName(AtomMask mask) const {
     AtomMask with = 0;
     for (std::size_t a = 0; a < kMaxAtoms; ++a) {
       if ((mask >> a & 1) && plan_.atom[a] > 1) with = static_cast<AtomMask>(with | (1u << a));
+    }
+    for (const Axis& axis : c_.edited.mesh.axes()) {
+      if (!axis.borrows && plan_.Size(axis.atoms) == 1)
+        mask = static_cast<AtomMask>(mask & ~axis.atoms);
     }
     for (const Axis& axis : c_.edited.mesh.axes()) {
       if (axis.borrows && (mask & axis.atoms & ~axis.spans) != 0 && (mask & ~axis.atoms) == 0 &&

@@ -333,7 +333,10 @@ class Compiler {
     row.when = step.when;
     row.hide = step.hide;
     row.share = step.share;
-    row.role = edited_.mesh.RoleOf(step.group);
+    // What hides behind the neighbouring blocks is counted in one sum, as data parallelism.
+    const bool summed = step.hide == HideBehind::kPrefetch ||
+                        (step.hide == HideBehind::kLastBackward && step.when == When::kMicroBatch);
+    row.role = summed ? AxisRole::kData : edited_.mesh.RoleOf(step.group);
     row.step = static_cast<std::int32_t>(index);
     const bool shared = tensor.role == TensorRole::kParameter && step.when == When::kMicroBatch &&
                         tensor.home.Flat() != 0;
