@@ -53,6 +53,10 @@ struct InitContext {
     const auto it = rules->facts.find(name);
     return it == rules->facts.end() ? otherwise : it->second;
   }
+  double Number(const std::string& name, double otherwise) const {
+    const auto it = rules->numbers.find(name);
+    return it == rules->numbers.end() ? otherwise : it->second.value;
+  }
 };
 
 // The base of every interface. Objects are made by their factory with the defaults, visited to read

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "api/plugin.h"
 #include "domain/machine.h"
 
 namespace shardlab {
@@ -35,10 +36,23 @@ struct RooflineDevice {
   double product_ceiling = 1;    // share of the peak that large products reach
   double tile_short = 128, tile_long = 256, processors = 1;
   double attention_forward = 1, attention_backward = 1;  // FLOP/s of long sequences
-  double attention_half_length = 0;                      // tokens at which it is half of that
+  double ampere_attention = 1;  // share of it that kernels reach which use Ampere's instructions
+  double attention_half_length = 0;        // tokens at which it is half of that
   double attention_block = 128.0 * 128.0;  // elements of the output that a thread block makes
+  double elementwise_passes = 1;           // times that a framework moves what must be moved once
   double efficiency = 1, half_tokens = 0;  // the classroom's
 };
+
+// What the scenario's software makes of the device: [software] numbers.
+inline RooflineDevice WithSoftware(RooflineDevice device, const InitContext& context) {
+  device.product_ceiling *= context.Number("products.share", 1);
+  const double share =
+      context.Fact("attention.ampere_kernels", false) ? device.ampere_attention : 1;
+  device.attention_forward *= share * context.Number("attention.forward_share", 1);
+  device.attention_backward *= share * context.Number("attention.backward_share", 1);
+  device.elementwise_passes = context.Number("elementwise.passes", 1);
+  return device;
+}
 
 class Roofline final {
  public:
@@ -64,7 +78,9 @@ class Roofline final {
       case OpKind::kAttention:
         return Seconds(std::max(Attention(shape), Stream(shape)) + d_.launch);
       default:
-        return Seconds(std::max(shape.flops / d_.vector_peak, Stream(shape)) + d_.launch);
+        return Seconds(
+            std::max(shape.flops / d_.vector_peak, d_.elementwise_passes * Stream(shape)) +
+            d_.launch);
     }
   }
 

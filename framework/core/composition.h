@@ -47,6 +47,8 @@ struct Composition {
   OptimizerStates states;
   std::string schedule_name, network_name, optimizer_name;
   bool exposed_transfers = false;  // pipeline sends take time
+  double host_seconds = 0;         // the framework's host takes to start one op
+  double overlap_share = 1;        // of traffic that could hide, what does not slow its cover down
   std::vector<LayerSplit> splits;  // [plan.split]
   Plan plan;                       // the scenario's own
 };

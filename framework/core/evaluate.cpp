@@ -156,10 +156,29 @@ void AddRings(const Composition& c, Workspace& w) {
     const double seconds = w.ring_seconds[i];
     if (seconds == 0) continue;
     const double cover = (1 - 1 / w.degrees[ring.mask]) * w.op_seconds[ring.op_price];
-    const double shown = std::max(0.0, seconds - cover);
+    double shown = std::max(0.0, seconds - cover);
+    shown += (1 - c.overlap_share) * (seconds - shown);
     ClassCosts& cost = w.costs[ring.layer_class];
     (ring.forward ? cost.blocking_forward : cost.blocking_backward)[Index(ring.role)] += shown;
     cost.hidden[Index(ring.role)] += seconds - shown;
+  }
+}
+
+// Kernels are started by the host one after another: a pass never takes less than starting them
+// all. What the device waits is compute of the pass, of the input gradients in the backward one.
+void WaitForHost(const Composition& c, Workspace& w) {
+  if (c.host_seconds == 0) return;
+  for (std::size_t k = 0; k < c.form.classes.size(); ++k) {
+    const Form::ClassRow& row = c.form.classes[k];
+    ClassCosts& cost = w.costs[k];
+    const double forward = cost.seconds[Index(Bucket::kForward)] + Sum(cost.blocking_forward);
+    const double backward =
+        cost.seconds[Index(Bucket::kReplay)] + cost.seconds[Index(Bucket::kInputGradient)] +
+        cost.seconds[Index(Bucket::kWeightGradient)] + Sum(cost.blocking_backward);
+    cost.wait_forward = std::max(0.0, row.calls_forward * c.host_seconds - forward);
+    cost.wait_backward = std::max(0.0, row.calls_backward * c.host_seconds - backward);
+    cost.seconds[Index(Bucket::kForward)] += cost.wait_forward;
+    cost.seconds[Index(Bucket::kInputGradient)] += cost.wait_backward;
   }
 }
 
@@ -169,6 +188,7 @@ void SumUp(const Composition& c, Workspace& w) {
     for (const std::uint8_t r : c.form.roles) total += values[r];
     return total;
   };
+  WaitForHost(c, w);
   for (ClassCosts& cost : w.costs) {
     cost.slot_forward = cost.seconds[Index(Bucket::kForward)] + sum(cost.blocking_forward);
     cost.slot_backward = cost.seconds[Index(Bucket::kInputGradient)] +
@@ -213,9 +233,12 @@ void AddPrefetched(const Composition& c, std::size_t k, const ClassCosts& cost, 
                           cost.seconds[Index(Bucket::kWeightGradient)] +
                           cost.seconds[Index(Bucket::kReplay)] + Sum(cost.blocking_backward);
   // The first gather of a pass has nothing before it and the last reduction nothing behind it.
-  const double shown_f = n * std::max(0.0, gather_f - forward) + unit * std::min(gather_f, forward);
-  const double shown_b = n * std::max(0.0, behind - backward) +
-                         unit * std::min(std::max(cost.gather_backward, cost.scatter), backward);
+  double shown_f = n * std::max(0.0, gather_f - forward) + unit * std::min(gather_f, forward);
+  double shown_b = n * std::max(0.0, behind - backward) +
+                   unit * std::min(std::max(cost.gather_backward, cost.scatter), backward);
+  // What hides slows down what hides it: kernels of both share processors and memory.
+  shown_f += (1 - c.overlap_share) * std::max(0.0, n * gather_f - shown_f);
+  shown_b += (1 - c.overlap_share) * std::max(0.0, n * behind - shown_b);
   work.exposed_forward[data] += shown_f;
   work.exposed_backward[data] += shown_b;
   work.hidden[data] += n * (gather_f + behind) - shown_f - shown_b;
@@ -257,8 +280,10 @@ void AddStage(const Composition& c, const Plan& plan, int stage, bool first, con
 
 // Of what trails behind the last backward pass all but the last block's share hides while that pass
 // lasts.
-double TrailingShown(double total, double blocks, double backward) {
-  return total <= 0 ? 0 : std::max(total / std::max(1.0, blocks), total - backward);
+double TrailingShown(const Composition& c, double total, double blocks, double backward) {
+  if (total <= 0) return 0;
+  const double shown = std::max(total / std::max(1.0, blocks), total - backward);
+  return shown + (1 - c.overlap_share) * (total - shown);
 }
 
 double BlocksOn(const Composition& c, const Plan& plan, int stage) {
@@ -325,7 +350,7 @@ double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrde
     if (late > 0) blocks += BlocksOn(c, plan, stage);
   }
   w.slot[Size(rank)] = slot;
-  return now + TrailingShown(late, blocks, backward);
+  return now + TrailingShown(c, late, blocks, backward);
 }
 
 // The same with its parts, for the one rank that is reported.
@@ -341,7 +366,7 @@ RankWork Parts(const Composition& c, const Plan& plan, int rank, const CompiledO
     blocks += BlocksOn(c, plan, stage);
   }
   const double late = Sum(sum.trailing);
-  const double shown = TrailingShown(late, blocks, sum.work.SlotBackward());
+  const double shown = TrailingShown(c, late, blocks, sum.work.SlotBackward());
   for (std::size_t r = 0; r < kAxisRoles && late > 0; ++r) {
     sum.work.step_exposed[r] += sum.trailing[r] / late * shown;
     sum.work.step_hidden[r] += sum.trailing[r] / late * (late - shown);

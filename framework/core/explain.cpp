@@ -446,10 +446,28 @@ class Explainer {
                                    Significant(shape.bytes / 1e6, 4), " MB)");
       out_.times.push_back(std::move(entry));
     }
+    for (std::size_t k = 0; k < c_.form.classes.size(); ++k) {
+      Waits(rank, k, "forward", w_.costs[k].wait_forward, c_.form.classes[k].calls_forward);
+      Waits(rank, k, "backward", w_.costs[k].wait_backward, c_.form.classes[k].calls_backward);
+    }
     if (out_.evaluation.time.optimizer > 0) {
       out_.times.push_back({"optimizer", c_.optimizer_name, "update", "state read and written once",
                             out_.evaluation.time.optimizer});
     }
+  }
+
+  void Waits(int rank, std::size_t layer_class, const char* part, double wait, double calls) {
+    const double n = LayersOnRank(rank, layer_class);
+    if (wait == 0 || n == 0) return;
+    TimeEntry entry;
+    entry.part = part;
+    entry.author = "software";
+    entry.row = absl::StrCat(program_.classes[layer_class].name, " waits for the host");
+    entry.seconds = plan_.micro_batches * n * wait;
+    entry.formula = absl::StrCat(plan_.micro_batches, " micro-batches x ", ShortNumber(n),
+                                 " layers x (", ShortNumber(calls), " calls x ",
+                                 Significant(c_.host_seconds * 1e6, 3), " us - what they take)");
+    out_.times.push_back(std::move(entry));
   }
 
   void RecomputeShare() {

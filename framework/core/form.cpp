@@ -490,7 +490,16 @@ class Compiler {
         form_.transfer_terms.push_back({row, 1.0 / row.unit});
       }
     }
+    CountCalls();
     DropUnusedBlocks();
+  }
+
+  void CountCalls() {
+    for (const OpRow& row : form_.ops) {
+      if (program_.op(row.op).kind == OpKind::kWork) continue;
+      Form::ClassRow& layer = form_.classes[row.layer_class];
+      (row.bucket == Bucket::kForward ? layer.calls_forward : layer.calls_backward) += 1;
+    }
   }
 
   template <class F>

@@ -198,6 +198,8 @@ struct Form {
     int repeat = 1;
     int segment = 1;
     bool replays = false;
+    // Calls that the host makes for one layer and micro-batch: kernels, and collectives that block.
+    double calls_forward = 0, calls_backward = 0;
     int unit = 1;   // layers whose weights are gathered together
     int ahead = 1;  // of these units, how many before they are needed
   };

@@ -9,6 +9,13 @@
 
 namespace shardlab {
 
+// What a framework's version does to time or memory, as a number: share of the machine's rate that
+// its products reach, seconds of its host per op.
+struct SoftwareNumber {
+  double value = 0;
+  std::string source;  // published, measured on ..., fitted on ..., assumed
+};
+
 struct AccountingRules {
   std::string name;
   bool coarse_program = false;   // the model's classroom program
@@ -19,7 +26,8 @@ struct AccountingRules {
       false;                   // step = pipeline + largest reduction, not the largest sum per rank
   bool count_gathered = true;  // gathered parameters and transient buffers
   bool count_optimizer_time = true;
-  std::map<std::string, bool> facts;  // framework behaviour read through Editor::Fact
+  std::map<std::string, bool> facts;              // framework behaviour read through Editor::Fact
+  std::map<std::string, SoftwareNumber> numbers;  // and in numbers, through InitContext::Number
   std::string mfu_convention = "causal";
 };
 

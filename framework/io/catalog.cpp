@@ -129,6 +129,21 @@ std::optional<Software> ReadSoftware(const PluginRegistry& registry, const std::
   software.name = name;
   if (const Value* version = table->Find("version")) software.version = version->text;
   software.facts = ReadFacts(*table);
+  if (const Value* list = table->Find("numbers")) {
+    for (const auto& [number, entry] : list->table) {
+      const Value* value = entry.Find("value");
+      const Value* source = entry.Find("source");
+      if (value == nullptr || source == nullptr || source->text.empty()) {
+        diagnostics.Error("software.number", entry.place,
+                          absl::StrCat("software number \"", number, "\" needs value and source"),
+                          "write { value = 0.9, source = \"measured on ...\" }");
+        continue;
+      }
+      software.numbers[number] = {
+          value->kind == Value::kInteger ? static_cast<double>(value->integer) : value->number,
+          source->text};
+    }
+  }
   return software;
 }
 

@@ -37,6 +37,7 @@ std::optional<Precision> ReadRecipe(const PluginRegistry& registry, const std::s
 struct Software {
   std::string name, version;
   std::map<std::string, bool> facts;
+  std::map<std::string, SoftwareNumber> numbers;  // name = { value = 0.9, source = "..." }
 };
 std::optional<Software> ReadSoftware(const PluginRegistry& registry, const std::string& name,
                                      const Place& place, Diagnostics& diagnostics);

@@ -161,6 +161,7 @@ class Composer {
       out_.software = read->name;
       // The accounting's facts are what it is; software fills in the others.
       for (const auto& [fact, value] : read->facts) accounting_->rules.facts.emplace(fact, value);
+      accounting_->rules.numbers = read->numbers;
     }
     out_.resolved["software"]["preset"] = preset;
     if (const Value* expect = Table("expect")) out_.expect = *expect;
@@ -540,6 +541,12 @@ class Composer {
     c.network_name = network_ ? network_->name : "";
     c.optimizer_name = optimizer_ ? optimizer_->name : "";
     c.exposed_transfers = exposed_transfers_;
+    const auto number = [&c](const char* name, double otherwise) {
+      const auto it = c.rules.numbers.find(name);
+      return it == c.rules.numbers.end() ? otherwise : it->second.value;
+    };
+    c.host_seconds = number("host.seconds_per_op", 0);
+    c.overlap_share = number("overlap.share", 1);
     static_cast<Network*>(network_->plugin.get())->Connect(c.hardware->machine());
 
     const Place model_place = model_->reader->PlaceOf("");

@@ -274,6 +274,8 @@ class Document {
       add("schedule", c_.schedule_name, c_.schedule->source());
     add_all(c_.hardware->Constants());
     add_all(c_.network->Constants());
+    for (const auto& [name, number] : c_.rules.numbers)
+      add(absl::StrCat("software.", name), number.value, number.source);
     return list;
   }
 

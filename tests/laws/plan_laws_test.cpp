@@ -134,7 +134,7 @@ TEST(PlanLaws, TheDrawnPlansAreOfEveryKind) {
     for (const ParameterDoc& doc : DocsOf("strategy", name))
       has_neutral |= !NeutralValue(doc.name).empty();
     if (has_neutral) {
-      EXPECT_GE(seen["strategy." + name], 10) << name << " hardly ever does anything";
+      EXPECT_GE(seen["strategy." + name], 5) << name << " hardly ever does anything";
     }
   }
 }
@@ -189,7 +189,7 @@ TEST(PlanLaws, AStrategyThatDoesNothingChangesNothing) {
     }
   });
   EXPECT_GE(checked.size(), 4u);
-  for (const auto& [header, times] : checked) EXPECT_GE(times, 10) << header;
+  for (const auto& [header, times] : checked) EXPECT_GE(times, 5) << header;
 }
 
 // One pipeline rank is gradient accumulation: which schedule is named does not matter, nor whether

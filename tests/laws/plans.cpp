@@ -42,6 +42,10 @@ class Drawer {
       if (random_.Chance(0.45))
         draft.tables.push_back({"strategy." + name, Parameters("strategy", name, 0.6)});
     }
+    if (random_.Chance(0.5)) {
+      draft.tables.push_back(
+          {"software", {{"preset", Quoted(random_.Of(CatalogNames(registry_, "software")))}}});
+    }
     if (random_.Chance(0.75)) draft.tables.push_back(Schedule());
     return draft;
   }

@@ -95,13 +95,13 @@ class Accelerator final : public Hardware {
     }
     if (context.precision != nullptr) compute_ = context.precision->compute;
     if (Peak() == 0) {
-      context.diagnostics->Error(
-          "hardware.dtype", context.place_of(file_.empty() ? "preset" : "file"),
-          file_of_.machine + " does not compute in " + Name(compute_),
-          "choose another precision recipe, or a machine with peak_fp8");
+      context.diagnostics->Error("hardware.dtype",
+                                 context.place_of(file_.empty() ? "preset" : "file"),
+                                 file_of_.machine + " does not compute in " + Name(compute_),
+                                 "choose another precision recipe, or a machine with peak_fp8");
       return;
     }
-    BuildMachine();
+    BuildMachine(context);
   }
 
   const Machine& machine() const override { return machine_; }
@@ -111,8 +111,8 @@ class Accelerator final : public Hardware {
     std::vector<Constant> all = file_of_.constants;
     const std::string fit = "fitted on 109 A100 PCIe shapes of SimuMax's table";
     all.push_back({"peak", machine_.peak.value(), "FLOP/s", "of the compute dtype, see above"});
-    all.push_back({"product ceiling", Ceiling(), "",
-                   "0.953 x best product over peak; the factor as " + fit});
+    all.push_back(
+        {"product ceiling", Ceiling(), "", "0.953 x best product over peak; the factor as " + fit});
     all.push_back({"wave share", kWaveShare, "", fit});
     all.push_back({"inner dimension at half rate", kInnerHalf, "", fit});
     all.push_back({"weight gradient factor", kWeightGradientFactor, "", fit});
@@ -206,7 +206,7 @@ class Accelerator final : public Hardware {
     nodes_ = (devices_ + inner - 1) / inner;
   }
 
-  void BuildMachine() {
+  void BuildMachine(const InitContext& context) {
     machine_.name = file_of_.machine;
     machine_.devices = devices_;
     machine_.memory = Bytes(memory_);
@@ -222,8 +222,8 @@ class Accelerator final : public Hardware {
       Tier tier;
       tier.name = line.name;
       // The last tier holds all, and no tier less than the one before it.
-      tier.devices = std::max(inner, last || line.devices == 0 ? std::max(devices_, line.devices)
-                                                               : line.devices);
+      tier.devices = std::max(
+          inner, last || line.devices == 0 ? std::max(devices_, line.devices) : line.devices);
       // An oversubscribed tier is priced as if all devices used it at once.
       tier.bandwidth = BytesPerSecond(line.bandwidth / line.oversubscription);
       tier.latency = Seconds(line.latency);
@@ -244,10 +244,11 @@ class Accelerator final : public Hardware {
     device.attention_forward = std::min(file_of_.attention_forward, Peak());
     device.attention_backward = std::min(file_of_.attention_backward, Peak());
     device.attention_half_length = file_of_.attention_half_length;
+    device.ampere_attention = file_of_.ampere_attention;
     device.attention_block = kBlock;
     device.efficiency = efficiency_;
     device.half_tokens = half_tokens_;
-    roofline_.Set(device);
+    roofline_.Set(WithSoftware(device, context));
   }
 
   bool Narrow() const { return compute_ == Dtype::kFp8 || compute_ == Dtype::kInt8; }
@@ -266,8 +267,8 @@ class Accelerator final : public Hardware {
     }
   }
   double Ceiling() const {
-    return kRecordShare * (Narrow() ? file_of_.best_product_fp8 / file_of_.peak_fp8
-                                    : file_of_.best_product / file_of_.peak_bf16);
+    return file_of_.sustained * (Narrow() ? file_of_.best_product_fp8 / file_of_.peak_fp8
+                                          : file_of_.best_product / file_of_.peak_bf16);
   }
 
   std::string preset_ = "h100-sxm", file_;

@@ -94,8 +94,7 @@ TEST(Accelerator, EveryPresetIsAMachineWhoseKeysHaveSources) {
     Diagnostics ignored;
     const Value file = ReadTomlFile(kFolder + "presets/" + preset + ".toml", ignored);
     for (const auto& [key, value] : file.table) {
-      if (key == "machine" || key == "tiers" || key == "source" || key == "sources")
-        continue;
+      if (key == "machine" || key == "tiers" || key == "source" || key == "sources") continue;
       EXPECT_NE(file.FindPath("sources." + key), nullptr) << key;
     }
   }
@@ -107,20 +106,25 @@ TEST(Accelerator, TheRackIsOneDomain) {
   EXPECT_EQ(world.machine.machine().tiers[0].bandwidth.value(), 900e9);
 }
 
-TEST(Accelerator, ALargeProductComesNearTheRecordAndNoneBeatsIt) {
+TEST(Accelerator, ALargeProductComesNearWhatIsSustained) {
   for (const std::string& preset : Presets()) {
     SCOPED_TRACE(preset);
     const World world("preset = \"" + preset + "\"\n");
-    double record = 0;
+    double record = 0, sustained = 0;
     for (const Constant& c : world.machine.Constants()) {
       if (c.name == "best_product") record = c.value;
+      if (c.name == "sustained") sustained = c.value;
     }
     const double n = 16384;
-    const OpShape shape{.kind = OpKind::kProduct, .m = n, .n = n, .k = n, .flops = 2 * n * n * n,
+    const OpShape shape{.kind = OpKind::kProduct,
+                        .m = n,
+                        .n = n,
+                        .k = n,
+                        .flops = 2 * n * n * n,
                         .bytes = 6 * n * n};
     const double rate = shape.flops / world.machine.OpTime(shape).value();
-    EXPECT_LT(rate, record);
-    EXPECT_GT(rate, 0.9 * record);
+    EXPECT_LT(rate, sustained * record);
+    EXPECT_GT(rate, 0.95 * sustained * record);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/hardware.h"
+#include "api/roofline.h"
 #include "base/text.h"
 
 namespace shardlab::accelerator {
@@ -51,8 +52,7 @@ struct TierLine {
 };
 
 // The tiers of a list, false after a mistake.
-inline bool ReadTiers(const Value& list, const InitContext& context,
-                      std::vector<TierLine>* tiers) {
+inline bool ReadTiers(const Value& list, const InitContext& context, std::vector<TierLine>* tiers) {
   Diagnostics& diagnostics = *context.diagnostics;
   const auto wrong = [&](const Place& place, std::string message, std::string hint) {
     diagnostics.Error("hardware.tiers", place, std::move(message), std::move(hint));
@@ -62,8 +62,8 @@ inline bool ReadTiers(const Value& list, const InitContext& context,
       "write tiers = [{ name = \"nvlink\", devices = 8, bandwidth = \"450 GB/s\" }, { name = "
       "\"infiniband\", bandwidth = \"50 GB/s\" }]";
   if (list.kind != Value::kArray)
-    return wrong(list.place, std::string("tiers must be a list of tables, not ") +
-                                 Value::Name(list.kind),
+    return wrong(list.place,
+                 std::string("tiers must be a list of tables, not ") + Value::Name(list.kind),
                  example);
   if (list.array.empty()) return wrong(list.place, "tiers is empty", example);
   if (list.array.size() > static_cast<std::size_t>(kMaxTiers))
@@ -109,7 +109,8 @@ struct MachineFile {
   double fragmentation = 0.04;
   double memory_bandwidth = 0, memory_efficiency = 0.825, launch = 3e-6;
   double peak_bf16 = 0, peak_fp8 = 0, peak_tf32 = 0, peak_fp32 = 0;
-  double best_product = 0, best_product_fp8 = 0;
+  double best_product = 0, best_product_fp8 = 0, sustained = kRecordShare;
+  double ampere_attention = 1;
   int tile_short = 128, tile_long = 256, processors = 132;
   double attention_forward = 0, attention_backward = 0, attention_half_length = 300;
   std::vector<TierLine> tiers;
@@ -149,6 +150,10 @@ struct MachineFile {
     amount("peak_fp32", "outside the tensor cores", kRate, &peak_fp32);
     amount("best_product", "the best matrix product of any shape, bf16", kRate, &best_product);
     amount("best_product_fp8", "the same in fp8", kRate, &best_product_fp8);
+    share("sustained", "share of the best product that large ones reach hour after hour",
+          &sustained);
+    share("ampere_attention", "share of the attention rates for kernels of Ampere's instructions",
+          &ampere_attention);
     whole("tile_short", "of a matrix product", &tile_short);
     whole("tile_long", "of a matrix product", &tile_long);
     whole("processors", "that take a tile each", &processors);
@@ -166,11 +171,11 @@ struct MachineFile {
     if (table.kind != Value::kTable) return false;  // said already
     Diagnostics& diagnostics = *context.diagnostics;
     const std::size_t before = diagnostics.all().size();
-    context.read_table(table, {"tiers", "sources", "source"}, [&](ParameterVisitor& v) { Visit(v); });
+    context.read_table(table, {"tiers", "sources", "source"},
+                       [&](ParameterVisitor& v) { Visit(v); });
     const auto need = [&](const char* key, double value, const char* example) {
       if (value > 0 || table.Find(key) != nullptr) return;
-      diagnostics.Error("hardware.machine", FilePlace(table),
-                        std::string("a machine needs ") + key,
+      diagnostics.Error("hardware.machine", FilePlace(table), std::string("a machine needs ") + key,
                         std::string("write ") + key + " = \"" + example + "\"");
     };
     need("memory", memory, "80 GB");
@@ -185,8 +190,7 @@ struct MachineFile {
     }
     CheckSources(table, diagnostics);
     if (diagnostics.all().size() != before) return false;
-    if (best_product > peak_bf16)
-      TooFast("best_product", "peak_bf16", table, diagnostics);
+    if (best_product > peak_bf16) TooFast("best_product", "peak_bf16", table, diagnostics);
     if (peak_fp8 > 0 && best_product_fp8 > peak_fp8)
       TooFast("best_product_fp8", "peak_fp8", table, diagnostics);
     if (diagnostics.all().size() != before) return false;
@@ -201,8 +205,7 @@ struct MachineFile {
   static void TooFast(const char* key, const char* peak, const Value& table,
                       Diagnostics& diagnostics) {
     diagnostics.Error("hardware.machine", table.Find(key)->place,
-                      std::string(key) + " is more than " + peak,
-                      "a product cannot beat the peak");
+                      std::string(key) + " is more than " + peak, "a product cannot beat the peak");
   }
 
   void CheckSources(const Value& table, Diagnostics& diagnostics) const {
@@ -218,9 +221,9 @@ struct MachineFile {
     for (const auto& [key, value] : table.table) keys.push_back(key);
     for (const auto& [key, value] : sources->table) {
       if (value.kind != Value::kText) {
-        diagnostics.Error("hardware.sources", value.place,
-                          "the source of " + key + " must be a string, not " +
-                              Value::Name(value.kind));
+        diagnostics.Error(
+            "hardware.sources", value.place,
+            "the source of " + key + " must be a string, not " + Value::Name(value.kind));
       } else if (table.Find(key) == nullptr) {
         const std::string near = Nearest(key, keys);
         diagnostics.Error("hardware.sources", value.key_place,
@@ -267,6 +270,8 @@ struct MachineFile {
     add("peak_tf32", peak_tf32, "FLOP/s", "half of bf16");
     add("peak_fp32", peak_fp32, "FLOP/s", "a sixteenth of bf16");
     add("best_product", best_product, "FLOP/s", "0.75 of the peak");
+    add("sustained", sustained, "", "0.953, as on A100 PCIe, the one device with record and table");
+    add("ampere_attention", ampere_attention, "", "1: all kernels alike");
     add("best_product_fp8", best_product_fp8, "FLOP/s", "the same share of the peak as in bf16");
     add("tile_short", tile_short, "elements", "128 x 256");
     add("tile_long", tile_long, "elements", "128 x 256");

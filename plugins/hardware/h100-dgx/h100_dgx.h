@@ -35,8 +35,9 @@ inline constexpr double kLaunchSeconds = 3e-6;
 
 // Ceiling of a matrix product. The best of all shapes reaches 794.5 of 989 (bf16) and 1402.6 of
 // 1979 (fp8) TFLOP/s (MAMF, ml-engineering book).
-inline constexpr double kProductCeiling = kRecordShare * 794.5 / 989.0;
-inline constexpr double kProductCeilingFp8 = kRecordShare * 1402.6 / 1979.0;
+inline constexpr double kSustained = 0.83;
+inline constexpr double kProductCeiling = kSustained * 794.5 / 989.0;
+inline constexpr double kProductCeilingFp8 = kSustained * 1402.6 / 1979.0;
 // cuBLAS' usual Hopper tile, and the processors of an H100 SXM (data sheet).
 inline constexpr double kTileShort = 128, kTileLong = 256;
 inline constexpr double kProcessors = 132;
@@ -47,6 +48,8 @@ inline constexpr double kProcessors = 132;
 // transcript of the bars. Both follow ceiling x s / (s + 300).
 inline constexpr double kAttentionForward = 545e12;
 inline constexpr double kAttentionBackward = 525e12;
+// Kernels of Ampere's instructions: FlashAttention-2 beside it in the same figures.
+inline constexpr double kAmpereAttention = 0.6;
 inline constexpr double kAttentionHalfLength = 300;
 // Half a wave of thread blocks is idle at the end; a block makes 128 x 128 elements of the output.
 // Assumed.
@@ -114,7 +117,7 @@ class H100Dgx final : public Hardware {
       }
     }
     if (context.precision != nullptr) compute_ = context.precision->compute;
-    BuildMachine();
+    BuildMachine(context);
   }
 
   const Machine& machine() const override { return machine_; }
@@ -133,7 +136,9 @@ class H100Dgx final : public Hardware {
         {"memory efficiency", kMemoryEfficiency, "",
          "Calculon, H100 system file: 3072 GB/s x 0.90 over 3.35 TB/s"},
         {"launch", kLaunchSeconds, "s", "assumed"},
-        {"product ceiling", ProductCeiling(), "", "0.953 x MAMF (ml-engineering book, MAMF table)"},
+        {"product ceiling", ProductCeiling(), "",
+         "0.83 x MAMF (ml-engineering book, MAMF table); 0.83 fitted on half A of the dgxc "
+         "v25.02 rows of validation/"},
         {"wave share", kWaveShare, "", fit},
         {"inner dimension at half rate", kInnerHalf, "", fit},
         {"weight gradient factor", kWeightGradientFactor, "", fit},
@@ -141,6 +146,7 @@ class H100Dgx final : public Hardware {
         {"processors", kProcessors, "", sheet},
         {"attention forward", kAttentionForward, "FLOP/s", attention},
         {"attention backward", kAttentionBackward, "FLOP/s", attention},
+        {"attention by kernels of Ampere", kAmpereAttention, "", attention + ": FlashAttention-2"},
         {"attention length at half rate", kAttentionHalfLength, "tokens",
          "fitted on the same figures"},
         {"attention block", kAttentionBlock, "elements", "assumed"},
@@ -190,7 +196,7 @@ class H100Dgx final : public Hardware {
     nodes_ = (devices_ + kDevicesPerNode - 1) / kDevicesPerNode;
   }
 
-  void BuildMachine() {
+  void BuildMachine(const InitContext& context) {
     machine_.name = "H100 SXM 80GB (DGX)";
     machine_.devices = devices_;
     machine_.memory = Bytes(memory_);
@@ -212,21 +218,23 @@ class H100Dgx final : public Hardware {
              .ports = 1},
     };
     machine_.price_per_device_hour = price_;
-    roofline_.Set({.peak = Peak(),
-                   .vector_peak = kPeakFp32,
-                   .memory_bandwidth = kMemoryBandwidth,
-                   .memory_efficiency = kMemoryEfficiency,
-                   .launch = kLaunchSeconds,
-                   .product_ceiling = ProductCeiling(),
-                   .tile_short = kTileShort,
-                   .tile_long = kTileLong,
-                   .processors = kProcessors,
-                   .attention_forward = kAttentionForward,
-                   .attention_backward = kAttentionBackward,
-                   .attention_half_length = kAttentionHalfLength,
-                   .attention_block = kAttentionBlock,
-                   .efficiency = efficiency_,
-                   .half_tokens = half_tokens_});
+    roofline_.Set(WithSoftware({.peak = Peak(),
+                                .vector_peak = kPeakFp32,
+                                .memory_bandwidth = kMemoryBandwidth,
+                                .memory_efficiency = kMemoryEfficiency,
+                                .launch = kLaunchSeconds,
+                                .product_ceiling = ProductCeiling(),
+                                .tile_short = kTileShort,
+                                .tile_long = kTileLong,
+                                .processors = kProcessors,
+                                .attention_forward = kAttentionForward,
+                                .attention_backward = kAttentionBackward,
+                                .ampere_attention = kAmpereAttention,
+                                .attention_half_length = kAttentionHalfLength,
+                                .attention_block = kAttentionBlock,
+                                .efficiency = efficiency_,
+                                .half_tokens = half_tokens_},
+                               context));
   }
 
   double Peak() const {

@@ -136,7 +136,7 @@ TEST(H100Dgx, ClassroomCompute) {
   EXPECT_EQ(curve.machine.OpTime({.kind = OpKind::kLump, .flops = 1e15}).value(), 0);
 }
 
-TEST(H100Dgx, ProductsStayUnderTheRecordAndLargeOnesNearIt) {
+TEST(H100Dgx, ProductsStayUnderTheRecordAndLargeOnesNearWhatIsSustained) {
   World world(false);
   const H100Dgx& h = world.Init();
   for (double m : {1024., 2048., 4096., 8192.}) {
@@ -148,7 +148,7 @@ TEST(H100Dgx, ProductsStayUnderTheRecordAndLargeOnesNearIt) {
     }
   }
   const OpShape large = Product(8192, 8192, 8192);
-  EXPECT_GT(large.flops / h.OpTime(large).value(), 650e12);
+  EXPECT_GT(large.flops / h.OpTime(large).value(), 0.95 * 0.83 * 794.5e12);
 }
 
 TEST(H100Dgx, TilesWavesAndInnerDimensionCost) {
