@@ -166,20 +166,13 @@ void AddRings(const Composition& c, Workspace& w) {
 
 // Kernels are started by the host one after another: a pass never takes less than starting them
 // all. What the device waits is compute of the pass, of the input gradients in the backward one.
-void WaitForHost(const Composition& c, Workspace& w) {
-  if (c.host_seconds == 0) return;
-  for (std::size_t k = 0; k < c.form.classes.size(); ++k) {
-    const Form::ClassRow& row = c.form.classes[k];
-    ClassCosts& cost = w.costs[k];
-    const double forward = cost.seconds[Index(Bucket::kForward)] + Sum(cost.blocking_forward);
-    const double backward =
-        cost.seconds[Index(Bucket::kReplay)] + cost.seconds[Index(Bucket::kInputGradient)] +
-        cost.seconds[Index(Bucket::kWeightGradient)] + Sum(cost.blocking_backward);
-    cost.wait_forward = std::max(0.0, row.calls_forward * c.host_seconds - forward);
-    cost.wait_backward = std::max(0.0, row.calls_backward * c.host_seconds - backward);
-    cost.seconds[Index(Bucket::kForward)] += cost.wait_forward;
-    cost.seconds[Index(Bucket::kInputGradient)] += cost.wait_backward;
-  }
+void WaitForHost(double host_seconds, const Form::ClassRow& row, ClassCosts& cost) {
+  cost.wait_forward = std::max(0.0, row.calls_forward * host_seconds - cost.slot_forward);
+  cost.wait_backward = std::max(0.0, row.calls_backward * host_seconds - cost.slot_backward);
+  cost.slot_forward += cost.wait_forward;
+  cost.slot_backward += cost.wait_backward;
+  cost.seconds[Index(Bucket::kForward)] += cost.wait_forward;
+  cost.seconds[Index(Bucket::kInputGradient)] += cost.wait_backward;
 }
 
 void SumUp(const Composition& c, Workspace& w) {
@@ -188,12 +181,14 @@ void SumUp(const Composition& c, Workspace& w) {
     for (const std::uint8_t r : c.form.roles) total += values[r];
     return total;
   };
-  WaitForHost(c, w);
-  for (ClassCosts& cost : w.costs) {
+  for (std::size_t k = 0; k < w.costs.size(); ++k) {
+    ClassCosts& cost = w.costs[k];
     cost.slot_forward = cost.seconds[Index(Bucket::kForward)] + sum(cost.blocking_forward);
     cost.slot_backward = cost.seconds[Index(Bucket::kInputGradient)] +
                          cost.seconds[Index(Bucket::kWeightGradient)] +
                          cost.seconds[Index(Bucket::kReplay)] + sum(cost.blocking_backward);
+    if (c.host_seconds > 0 && k < c.form.classes.size())
+      WaitForHost(c.host_seconds, c.form.classes[k], cost);
     cost.step_now = sum(cost.step_blocking);
     cost.step_late = sum(cost.step_trailing);
   }
@@ -228,10 +223,7 @@ void AddPrefetched(const Composition& c, std::size_t k, const ClassCosts& cost, 
   if (gather_f + behind == 0 || c.rules.prefetch_hides_in_slot) return;
   const double unit = k < c.form.classes.size() ? std::min<double>(c.form.classes[k].unit, n) : 1;
   const std::size_t data = Index(AxisRole::kData);
-  const double forward = cost.seconds[Index(Bucket::kForward)] + Sum(cost.blocking_forward);
-  const double backward = cost.seconds[Index(Bucket::kInputGradient)] +
-                          cost.seconds[Index(Bucket::kWeightGradient)] +
-                          cost.seconds[Index(Bucket::kReplay)] + Sum(cost.blocking_backward);
+  const double forward = cost.slot_forward, backward = cost.slot_backward;
   // The first gather of a pass has nothing before it and the last reduction nothing behind it.
   double shown_f = n * std::max(0.0, gather_f - forward) + unit * std::min(gather_f, forward);
   double shown_b = n * std::max(0.0, behind - backward) +
