@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/text.h"
 #include "io/plan_document.h"
 
 namespace shardlab {
@@ -42,13 +43,17 @@ std::size_t JudgedRank(const Explanation& x, const MemoryReading& reading, const
 
 // Products of the step: 6 FLOPs a parameter and token without the input embedding, attention's
 // causal half, and the forward pass of the blocks once more where they are replayed whole
-// (Narayanan et al., arXiv 2104.04473, appendix; the head is not replayed).
-double HardwareFlops(const Composition& c, const Measurement& row) {
+// (Narayanan et al., arXiv 2104.04473, appendix; the head is not replayed, and is a product of its
+// own where it shares the embedding's matrix).
+double HardwareFlops(const PlannedScenario& planned, const Measurement& row) {
+  const Composition& c = *planned.composed.composition;
   const ModelFacts& f = c.edited.program.facts;
-  const double vocabulary = row.Number("vocab").value_or(0),
-               hidden = row.Number("hidden").value_or(0);
-  const double head = vocabulary * hidden;
-  const double blocks = std::max(0.0, f.active_parameters - f.embedding_parameters - head);
+  const nlohmann::ordered_json& model = planned.composed.resolved["model"];
+  const double head =
+      model.value("vocabulary", 0.0) * static_cast<double>(model.value("hidden", 0.0));
+  const bool tied = model.value("tied", false);
+  const double blocks =
+      std::max(0.0, f.active_parameters - f.embedding_parameters - (tied ? 0 : head));
   const double attention = f.layers * f.attention_width * c.training.sequence_length;
   const double replays = row.Text("recompute") == "full" ? 4.0 / 3 : 1;
   const double tokens = c.training.global_batch_size * c.training.sequence_length;
@@ -78,7 +83,7 @@ RowPrediction Predict(const PlannedScenario& planned, const RowScenario& row) {
   const std::size_t rank = JudgedRank(x, row.memory, row.memory.of);
   const RankMemory& memory = x.ranks[rank].memory;
   p.memory = Read(memory, row.memory.of);
-  p.hardware_flops = HardwareFlops(c, m);
+  p.hardware_flops = HardwareFlops(planned, m);
   p.step_work = p.hardware_flops / (machine.devices * machine.peak.value());
   // The optimizer reads its state and the gradients and writes state and weights, once each.
   const double optimizer = 2 * State(memory) / machine.memory_bandwidth.value();
@@ -93,6 +98,7 @@ RowPrediction Predict(const PlannedScenario& planned, const RowScenario& row) {
   p.memory_roofline = p.memory_work + memory.in_flight *
                                           (m.Number("layers").value_or(0) / pipeline) * kept *
                                           tokens * m.Number("hidden").value_or(0) / tensor;
+  p.parameters = c.edited.program.facts.parameters;
   p.sharing = DegreeOf(c, c.plan, AxisRole::kData) * DegreeOf(c, c.plan, AxisRole::kContext);
   const bool cut = m.Text("zero_stage") == "3";
   p.rank_parameters =
@@ -122,8 +128,18 @@ void Measured(ValidatedRow* row) {
   if (const auto memory = m.Number("mem_gb"); memory && *memory > 0)
     row->measured_memory =
         *memory * (row->scenario.memory.unit == "GB" ? 1e9 : 1024.0 * 1024 * 1024);
-  if (!row->scenario.skip_step.empty()) row->measured_step.reset();
-  if (!row->scenario.skip_memory.empty()) row->measured_memory.reset();
+  row->skip_step = row->measured_step ? row->scenario.skip_step : "";
+  row->skip_memory = row->measured_memory ? row->scenario.skip_memory : "";
+  // No machine beats its peak: batch, layout or time is not what is printed.
+  if (row->measured_step && row->skip_step.empty() &&
+      row->prediction->step_work > *row->measured_step)
+    row->skip_step = "as printed, faster than the devices' peak";
+  if (!row->skip_step.empty()) row->measured_step.reset();
+  if (!row->skip_memory.empty()) row->measured_memory.reset();
+}
+
+double RanksOfReplica(const Measurement& m) {
+  return m.Number("tp").value_or(1) * m.Number("pp").value_or(1) * m.Number("cp").value_or(1);
 }
 
 ValidatedRow ValidateRow(const PluginRegistry& registry, const Measurement& measurement,
@@ -135,10 +151,8 @@ ValidatedRow ValidateRow(const PluginRegistry& registry, const Measurement& meas
   if (row.skip.empty() && !m.Number("step_s") && !m.Number("tokens_per_s_per_gpu") &&
       !m.Number("mem_gb"))
     row.skip = "neither step time nor memory is stated";
-  const double ranks =
-      m.Number("tp").value_or(1) * m.Number("pp").value_or(1) * m.Number("cp").value_or(1);
   if (const auto dp = m.Number("dp"), gpus = m.Number("gpus");
-      row.skip.empty() && dp && gpus && *dp * ranks != *gpus)
+      row.skip.empty() && dp && gpus && *dp * RanksOfReplica(m) != *gpus)
     row.skip = "gpus are not tp x pp x cp x dp";
   if (!row.skip.empty()) return row;
   const Scenario scenario =
@@ -250,47 +264,77 @@ std::string SlopeKey(const Measurement& m) {
   return key;
 }
 
-SlopeResult Check(const PluginRegistry& registry, const SlopeCheck& check,
-                  const std::vector<ValidatedRow>& rows, const MeasurementRules& rules) {
-  SlopeResult result{check, {}, false};
-  std::map<std::string, std::vector<const ValidatedRow*>> groups;
-  for (const ValidatedRow& row : rows) {
-    if (row.prediction && Matches(check.when, row.scenario.filled))
-      groups[SlopeKey(row.scenario.filled)].push_back(&row);
+// The same run with twice the replicas and twice the global batch.
+Measurement Doubled(Measurement m) {
+  for (const char* column : {"gpus", "dp", "global_batch", "fsdp"}) {
+    const std::optional<double> value = m.Number(column);
+    if (value && *value > 1) m.cells[column] = ShortNumber(2 * *value);
   }
-  const bool stated = check.memory != "resident";  // no column holds memory between steps
-  const auto predicted = [&](const Measurement& m) {
-    MeasurementRules as = rules;  // the row's rules, with the check's account
+  if (m.Number("dp")) m.cells["dp"] = ShortNumber(m.Number("gpus").value_or(1) / RanksOfReplica(m));
+  return m;
+}
+
+class SlopeChecker {
+ public:
+  SlopeChecker(const PluginRegistry& registry, const SlopeCheck& check,
+               const MeasurementRules& rules)
+      : registry_(registry), rules_(rules), result_{check, {}, false} {
+    // The row's rules, with the check's account.
     MeasurementRule reading;
     reading.memory = {{"of", check.memory}};
-    for (MeasurementSource& source : as.sources) source.rules.push_back(reading);
-    as.rules.push_back(reading);
-    return ValidateRow(registry, m, as).prediction;
-  };
-  for (auto& [key, group] : groups) {
+    rules_.rules.push_back(reading);
+    for (MeasurementSource& source : rules_.sources) source.rules.push_back(reading);
+  }
+
+  SlopeResult Run(const std::vector<ValidatedRow>& rows) {
+    std::map<std::string, std::vector<const ValidatedRow*>> groups;
+    for (const ValidatedRow& row : rows) {
+      if (row.prediction && Matches(result_.check.when, row.scenario.filled))
+        groups[SlopeKey(row.scenario.filled)].push_back(&row);
+    }
+    for (auto& [key, group] : groups) Group(group);
+    result_.holds =
+        !result_.pairs.empty() &&
+        std::all_of(result_.pairs.begin(), result_.pairs.end(), [&](const auto& pair) {
+          return pair.predicted >= result_.check.least && pair.predicted <= result_.check.most;
+        });
+    return std::move(result_);
+  }
+
+ private:
+  void Group(std::vector<const ValidatedRow*>& group) {
     std::stable_sort(group.begin(), group.end(), [](const auto* a, const auto* b) {
       return a->prediction->sharing < b->prediction->sharing;
     });
+    bool alone = true;
     for (std::size_t i = 0; i + 1 < group.size(); ++i) {
       const ValidatedRow &a = *group[i], &b = *group[i + 1];
-      const double per = a.prediction->rank_parameters *
-                         (1.0 / a.prediction->sharing - 1.0 / b.prediction->sharing);
-      if (per <= 0) continue;
-      const auto first = predicted(a.scenario.filled), second = predicted(b.scenario.filled);
-      if (!first || !second) continue;
-      SlopePair pair{a.scenario.filled.id, b.scenario.filled.id,
-                     (first->memory - second->memory) / per, 0};
-      if (stated && a.measured_memory && b.measured_memory)
-        pair.measured = (*a.measured_memory - *b.measured_memory) / per;
-      result.pairs.push_back(pair);
+      if (a.prediction->sharing == b.prediction->sharing) continue;
+      alone = false;
+      Pair(a, b.scenario.filled, &b);
     }
+    if (alone) Pair(*group[0], Doubled(group[0]->scenario.filled), nullptr);
   }
-  result.holds = !result.pairs.empty() &&
-                 std::all_of(result.pairs.begin(), result.pairs.end(), [&](const SlopePair& pair) {
-                   return pair.predicted >= check.least && pair.predicted <= check.most;
-                 });
-  return result;
-}
+
+  void Pair(const ValidatedRow& a, const Measurement& other, const ValidatedRow* b) {
+    const auto first = ValidateRow(registry_, a.scenario.filled, rules_).prediction;
+    const auto second = ValidateRow(registry_, other, rules_).prediction;
+    if (!first || !second) return;
+    const double per = first->rank_parameters * (1.0 / first->sharing - 1.0 / second->sharing);
+    if (per <= 0) return;
+    SlopePair pair{a.scenario.filled.id, b == nullptr ? "" : other.id,
+                   (first->memory - second->memory) / per, 0};
+    // No column holds memory between steps.
+    if (b != nullptr && result_.check.memory != "resident" && a.measured_memory &&
+        b->measured_memory)
+      pair.measured = (*a.measured_memory - *b->measured_memory) / per;
+    result_.pairs.push_back(pair);
+  }
+
+  const PluginRegistry& registry_;
+  MeasurementRules rules_;
+  SlopeResult result_;
+};
 
 }  // namespace
 
@@ -301,7 +345,7 @@ Validation Validate(const PluginRegistry& registry, const std::vector<Measuremen
   v.step = ErrorTable(v.rows, kStep).Run(rules);
   v.memory = ErrorTable(v.rows, kMemory).Run(rules);
   for (const SlopeCheck& check : rules.checks)
-    v.checks.push_back(Check(registry, check, v.rows, rules));
+    v.checks.push_back(SlopeChecker(registry, check, rules).Run(v.rows));
   return v;
 }
 

@@ -29,6 +29,7 @@ struct RowPrediction {
   // gradients and optimizer state of the judged rank, and the same with textbook activations,
   // bytes.
   double step_work = 0, step_roofline = 0, memory_work = 0, memory_roofline = 0;
+  double parameters = 0;       // of the whole model
   double rank_parameters = 0;  // of the judged rank, before state is cut
   int sharing = 1;             // data x context ranks
 };
@@ -40,10 +41,11 @@ struct ValidatedRow {
   std::optional<RowPrediction> prediction;
   std::optional<double> measured_step, measured_memory;  // seconds, bytes; none: not judged
   bool step_derived = false;                             // from tokens a second
+  std::string skip_step, skip_memory;                    // why the one or the other is not judged
 };
 
 struct SlopePair {
-  std::string row, other;              // ids
+  std::string row, other;              // ids; other empty: the same run on twice the devices
   double predicted = 0, measured = 0;  // bytes a parameter; measured 0: not stated
 };
 

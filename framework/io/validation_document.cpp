@@ -63,15 +63,16 @@ Json Row(const ValidatedRow& row) {
     return json;
   }
   const RowPrediction& p = *row.prediction;
-  json["step"] = Half(p.step, row.measured_step, "seconds", p.step_work, p.step_roofline,
-                      row.scenario.skip_step);
+  json["step"] =
+      Half(p.step, row.measured_step, "seconds", p.step_work, p.step_roofline, row.skip_step);
   if (row.step_derived) json["step"]["derived_from"] = "tokens_per_s_per_gpu";
   json["memory"] = Half(p.memory, row.measured_memory, "bytes", p.memory_work, p.memory_roofline,
-                        row.scenario.skip_memory);
+                        row.skip_memory);
   json["memory"]["of"] = row.scenario.memory.of;
   json["memory"]["rank"] = row.scenario.memory.rank;
   json["memory"]["unit"] = row.scenario.memory.unit;
   json["fits"] = p.fits;
+  json["parameters"] = p.parameters;
   json["hardware_flops"] = p.hardware_flops;
   return json;
 }
@@ -94,7 +95,9 @@ nlohmann::ordered_json ValidationDocument(const Validation& v, const std::string
   for (const SlopeResult& result : v.checks) {
     Json pairs = Json::array();
     for (const SlopePair& pair : result.pairs) {
-      pairs.push_back({{"rows", {pair.row, pair.other}},
+      Json both = {pair.row};
+      if (!pair.other.empty()) both.push_back(pair.other);
+      pairs.push_back({{"rows", both},
                        {"predicted", pair.predicted},
                        {"measured", pair.measured == 0 ? Json() : Json(pair.measured)}});
     }

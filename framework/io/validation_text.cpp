@@ -71,7 +71,10 @@ class Report {
           &out_, "  ", Left(s.name, 19),
           absl::StrFormat("%6s%9s%7s%11s%9s%7s%7s", Percent(s.errors.mean_absolute),
                           Percent(s.constant), Percent(s.own_constant),
-                          Percent(s.other_half_constant), Percent(s.roofline),
+                          s.first_half.rows == 0 || s.second_half.rows == 0
+                              ? "-"
+                              : Percent(s.other_half_constant),
+                          Percent(s.roofline),
                           s.first_half.rows == 0 ? "-" : Percent(s.first_half.mean_absolute),
                           s.second_half.rows == 0 ? "-" : Percent(s.second_half.mean_absolute)));
       if (order && s.order.pairs > 0)
@@ -124,11 +127,9 @@ class Report {
         continue;
       }
       const bool judged = row.measured_step || row.measured_memory;
-      if (!row.scenario.skip_step.empty())
-        add(absl::StrCat("step time: ", row.scenario.skip_step), row);
-      if (!row.scenario.skip_memory.empty())
-        add(absl::StrCat("memory: ", row.scenario.skip_memory), row);
-      if (!judged && row.scenario.skip_step.empty() && row.scenario.skip_memory.empty())
+      if (!row.skip_step.empty()) add(absl::StrCat("step time: ", row.skip_step), row);
+      if (!row.skip_memory.empty()) add(absl::StrCat("memory: ", row.skip_memory), row);
+      if (!judged && row.skip_step.empty() && row.skip_memory.empty())
         add("neither step time nor memory is stated", row);
     }
     if (reasons.empty()) return;
