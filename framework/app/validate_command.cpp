@@ -66,7 +66,7 @@ int ValidateCommand(const std::vector<std::string>& args, Streams streams) {
   const MeasurementRules rules = ReadMeasurementRules(rules_file, diagnostics);
   const std::optional<std::string> text = ReadTextFile(file, diagnostics);
   std::vector<Measurement> measurements;
-  if (text) measurements = ReadMeasurements(*text, file, diagnostics);
+  if (text) measurements = ReadMeasurements(*text, file, rules.text_columns, diagnostics);
   Sources texts;
   if (text) texts[file] = *text;
   if (!diagnostics.HasErrors())

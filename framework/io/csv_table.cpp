@@ -18,7 +18,7 @@ class Parser {
  public:
   Parser(const std::string& text, const std::string& file, Diagnostics& diagnostics)
       : text_(text), file_(file), diagnostics_(diagnostics) {
-    if (text_.compare(0, 3, "\xef\xbb\xbf") == 0) at_ = start_ = 3;
+    if (text_.compare(0, 3, "\xef\xbb\xbf") == 0) at_ = counted_ = 3;
   }
 
   CsvTable Run() {
@@ -41,7 +41,18 @@ class Parser {
   }
 
  private:
-  int ColumnNow() const { return static_cast<int>(at_ - start_) + 1; }
+  // In characters, counted on from the last time that it was asked for on this line.
+  int ColumnNow() {
+    for (; counted_ < at_; ++counted_) {
+      if ((static_cast<unsigned char>(text_[counted_]) & 0xC0) != 0x80) ++column_;
+    }
+    return column_;
+  }
+  void StartLine() {
+    ++line_;
+    counted_ = at_;
+    column_ = 1;
+  }
   bool AtEnd() const { return at_ >= text_.size(); }
   bool AtLineEnd() const {
     return AtEnd() || text_[at_] == '\n' ||
@@ -50,8 +61,7 @@ class Parser {
   void NextLine() {
     if (!AtEnd() && text_[at_] == '\r') ++at_;
     if (!AtEnd() && text_[at_] == '\n') ++at_;
-    ++line_;
-    start_ = at_;
+    StartLine();
   }
 
   CsvRow Line() {
@@ -97,10 +107,7 @@ class Parser {
         if (AtEnd() || text_[at_] != '"') break;
         ++at_;
       }
-      if (c == '\n') {
-        ++line_;
-        start_ = at_;
-      }
+      if (c == '\n') StartLine();
       cell.text += c;
     }
     cell.text = Trimmed(cell.text);
@@ -152,8 +159,8 @@ class Parser {
   const std::string file_;
   Diagnostics& diagnostics_;
   CsvTable table_;
-  std::size_t at_ = 0, start_ = 0;  // start_: of the line
-  int line_ = 1;
+  std::size_t at_ = 0, counted_ = 0;
+  int line_ = 1, column_ = 1;
 };
 
 }  // namespace

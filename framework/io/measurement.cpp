@@ -26,8 +26,14 @@ const char* Wanted(Column::Kind kind) {
 
 class Reader {
  public:
-  Reader(const std::string& text, const std::string& file, Diagnostics& diagnostics)
-      : diagnostics_(diagnostics), table_(ParseCsv(text, file, diagnostics)) {}
+  Reader(const std::string& text, const std::string& file, const std::vector<std::string>& more,
+         Diagnostics& diagnostics)
+      : diagnostics_(diagnostics),
+        columns_(MeasurementColumns()),
+        table_(ParseCsv(text, file, diagnostics)) {
+    for (const std::string& name : more)
+      columns_.push_back({name.c_str(), Column::kText, false, "text that the rules read"});
+  }
 
   std::vector<Measurement> Run() {
     if (table_.header.empty()) return {};
@@ -46,10 +52,10 @@ class Reader {
  private:
   void CheckColumns() {
     std::vector<std::string> names;
-    for (const Column& column : MeasurementColumns()) names.emplace_back(column.name);
+    for (const Column& column : columns_) names.emplace_back(column.name);
     for (const CsvCell& cell : table_.header) {
       known_.push_back(nullptr);
-      for (const Column& column : MeasurementColumns()) {
+      for (const Column& column : columns_) {
         if (cell.text == column.name) known_.back() = &column;
       }
       if (known_.back() != nullptr || cell.text.empty()) continue;
@@ -60,7 +66,7 @@ class Reader {
           near.empty() ? "" : absl::StrCat("did you mean ", near, "?"));
     }
     const Place top{table_.file, table_.header[0].place.line, 1, ""};
-    for (const Column& column : MeasurementColumns()) {
+    for (const Column& column : columns_) {
       if (!column.required || table_.Column(column.name) != CsvTable::kNoColumn) continue;
       diagnostics_.Error("measurement.column", top,
                          absl::StrCat("the column ", column.name, " is missing"),
@@ -106,6 +112,7 @@ class Reader {
   }
 
   Diagnostics& diagnostics_;
+  std::vector<Column> columns_;
   const CsvTable table_;
   std::vector<const Column*> known_;  // for each column of the file
   std::map<std::string, Place> ids_;
@@ -141,8 +148,8 @@ const std::vector<MeasurementColumn>& MeasurementColumns() {
       {"cp", Column::kCount, false, "context degree"},
       {"ep", Column::kCount, false, "expert degree"},
       {"dp", Column::kCount, false, "replicas: gpus / (tp pp cp)"},
-      {"zero_stage", Column::kWhole, false, "0 none, 1 distributed optimizer, 2, 3 FSDP"},
-      {"fsdp", Column::kText, false, "shard group, or the label that is printed"},
+      {"zero_stage", Column::kWhole, false,
+       "0 none, 1 optimizer state, 2 and gradients, 3 and weights"},
       {"sequence_parallel", Column::kText, false, "yes or no"},
       {"micro_batch", Column::kCount, true, "sequences of a micro-batch"},
       {"global_batch", Column::kCount, true, "sequences of a step"},
@@ -187,8 +194,9 @@ std::optional<double> ReadCell(std::string_view text, MeasurementColumn::Kind ki
 }
 
 std::vector<Measurement> ReadMeasurements(const std::string& text, const std::string& file,
+                                          const std::vector<std::string>& more,
                                           Diagnostics& diagnostics) {
-  return Reader(text, file, diagnostics).Run();
+  return Reader(text, file, more, diagnostics).Run();
 }
 
 }  // namespace shardlab

@@ -3,7 +3,7 @@
 // Any order of columns; a blank cell says "not stated". Cells stay text until a rule or a scenario
 // asks for them, but every number is checked while reading, with line and column.
 //
-//   std::vector<Measurement> runs = ReadMeasurements(text, "runs.csv", diagnostics);
+//   std::vector<Measurement> runs = ReadMeasurements(text, "runs.csv", {}, diagnostics);
 //   runs[0].Number("gpus");    // 512
 //
 // Columns and units: MeasurementColumns(). Sequences for batches, fractions for mfu, seconds, bytes
@@ -37,8 +37,10 @@ struct Measurement {
   std::optional<double> Number(const std::string& column) const;
 };
 
-// Rows that could be read. A column that nobody knows is a warning and is not used.
+// Rows that could be read. `more`: columns of text that only the caller's rules know. A column that
+// nobody knows is a warning and is not used.
 std::vector<Measurement> ReadMeasurements(const std::string& text, const std::string& file,
+                                          const std::vector<std::string>& more,
                                           Diagnostics& diagnostics);
 
 // The number that a cell states, or nothing where `text` is no number of that kind.

@@ -16,8 +16,9 @@ const std::vector<std::string> kRuleKeys = {"when", "columns",   "scenario",    
 const std::vector<std::string> kSourceKeys = {"name",      "title",       "from",   "when",
                                               "columns",   "scenario",    "memory", "skip",
                                               "skip_step", "skip_memory", "rule"};
-const std::vector<std::string> kCheckKeys = {"name", "when", "memory", "least", "most", "from"};
-const std::vector<std::string> kTopKeys = {"required", "rule", "source", "check"};
+const std::vector<std::string> kCheckKeys = {"name", "when",    "memory", "least",
+                                             "most", "doubles", "from"};
+const std::vector<std::string> kTopKeys = {"text_columns", "required", "rule", "source", "check"};
 const std::vector<std::string> kOf = {"resident", "allocated", "reserved", "total"};
 const std::vector<std::string> kRank = {"max", "first", "last"};
 const std::vector<std::string> kUnit = {"GiB", "GB"};
@@ -31,11 +32,11 @@ class RulesReader {
   MeasurementRules Read(const Value& root) {
     MeasurementRules out;
     Keys(root, kTopKeys);
-    if (const Value* required = root.Find("required")) {
-      for (const Value& name : List(*required)) {
-        if (Column(name.text, name.place)) out.required.push_back(name.text);
-      }
+    if (const Value* more = root.Find("text_columns")) {
+      for (const Value& name : List(*more)) out.text_columns.push_back(name.text);
+      columns_.insert(columns_.end(), out.text_columns.begin(), out.text_columns.end());
     }
+    out.required = Columns(root, "required");
     for (const Value& table : Tables(root, "rule")) {
       Keys(table, kRuleKeys);
       out.rules.push_back(Rule(table));
@@ -104,6 +105,16 @@ class RulesReader {
                        absl::StrCat("measurements have no column \"", name, "\""),
                        near.empty() ? "" : absl::StrCat("did you mean \"", near, "\"?"));
     return false;
+  }
+
+  std::vector<std::string> Columns(const Value& table, const char* key) {
+    std::vector<std::string> names;
+    const Value* value = table.Find(key);
+    if (value == nullptr) return names;
+    for (const Value& name : List(*value)) {
+      if (Column(name.text, name.place)) names.push_back(name.text);
+    }
+    return names;
   }
 
   RowFilter ReadWhen(const Value& table) {
@@ -185,6 +196,7 @@ class RulesReader {
     check.memory = Text(table, "memory");
     check.from = Text(table, "from");
     check.when = ReadWhen(table);
+    check.doubles = Columns(table, "doubles");
     if (std::find(kOf.begin(), kOf.end(), check.memory) == kOf.end()) {
       diagnostics_.Error("value.choice", table.place,
                          absl::StrCat("\"memory\" of a check must be ", Enumerate(kOf, "or")));

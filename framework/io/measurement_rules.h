@@ -57,11 +57,14 @@ struct SlopeCheck {
   std::string name, memory, from;
   RowFilter when;
   double least = 0, most = 0;  // bytes a parameter
+  // Columns that count devices too, besides gpus, dp and global_batch.
+  std::vector<std::string> doubles;
 };
 
 struct MeasurementRules {
   std::string file;
-  std::vector<std::string> required;  // columns without which a row cannot be planned
+  std::vector<std::string> text_columns;  // that only these rules know
+  std::vector<std::string> required;      // columns without which a row cannot be planned
   std::vector<MeasurementRule> rules;
   std::vector<MeasurementSource> sources;
   std::vector<SlopeCheck> checks;

@@ -265,8 +265,9 @@ std::string SlopeKey(const Measurement& m) {
 }
 
 // The same run with twice the replicas and twice the global batch.
-Measurement Doubled(Measurement m) {
-  for (const char* column : {"gpus", "dp", "global_batch", "fsdp"}) {
+Measurement Doubled(Measurement m, std::vector<std::string> columns) {
+  columns.insert(columns.end(), {"gpus", "dp", "global_batch"});
+  for (const std::string& column : columns) {
     const std::optional<double> value = m.Number(column);
     if (value && *value > 1) m.cells[column] = ShortNumber(2 * *value);
   }
@@ -313,7 +314,7 @@ class SlopeChecker {
       alone = false;
       Pair(a, b.scenario.filled, &b);
     }
-    if (alone) Pair(*group[0], Doubled(group[0]->scenario.filled), nullptr);
+    if (alone) Pair(*group[0], Doubled(group[0]->scenario.filled, result_.check.doubles), nullptr);
   }
 
   void Pair(const ValidatedRow& a, const Measurement& other, const ValidatedRow* b) {

@@ -40,7 +40,8 @@ const MeasurementRules& Rules() {
 
 std::vector<Measurement> Read(const std::string& file) {
   Diagnostics diagnostics;
-  std::vector<Measurement> rows = ReadMeasurements(Text(kData + file), file, diagnostics);
+  std::vector<Measurement> rows =
+      ReadMeasurements(Text(kData + file), file, Rules().text_columns, diagnostics);
   EXPECT_TRUE(diagnostics.empty()) << diagnostics.all()[0].message;
   return rows;
 }
