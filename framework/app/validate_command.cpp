@@ -83,7 +83,15 @@ int ValidateCommand(const std::vector<std::string>& args, Streams streams) {
       const RowScenario row = ScenarioOf(m, rules);
       if (!row.skip.empty())
         return line.Fail(absl::StrCat("the row ", show, " makes no scenario: ", row.skip));
-      streams.out << row.toml;
+      if (line.json()) {
+        const nlohmann::ordered_json shown = {{"schema", "shardlab.validation_row/1"},
+                                              {"id", row.filled.id},
+                                              {"source", row.source},
+                                              {"scenario", row.toml}};
+        streams.out << shown.dump(2) << "\n";
+      } else {
+        streams.out << row.toml;
+      }
       return kDone;
     }
     const std::string near = Nearest(show, ids);

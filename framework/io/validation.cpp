@@ -151,8 +151,10 @@ ValidatedRow ValidateRow(const PluginRegistry& registry, const Measurement& meas
   if (row.skip.empty() && !m.Number("step_s") && !m.Number("tokens_per_s_per_gpu") &&
       !m.Number("mem_gb"))
     row.skip = "neither step time nor memory is stated";
+  // Some count expert ranks as replicas of their own, some as part of the data ranks.
   if (const auto dp = m.Number("dp"), gpus = m.Number("gpus");
-      row.skip.empty() && dp && gpus && *dp * RanksOfReplica(m) != *gpus)
+      row.skip.empty() && dp && gpus && *dp * RanksOfReplica(m) != *gpus &&
+      *dp * RanksOfReplica(m) * m.Number("ep").value_or(1) != *gpus)
     row.skip = "gpus are not tp x pp x cp x dp";
   if (!row.skip.empty()) return row;
   const Scenario scenario =

@@ -124,6 +124,7 @@ TEST_F(Validate, ARowIsPlannedAsItsScenarioIs) {
   ASSERT_EQ(shown.status, 0) << shown.err;
   EXPECT_THAT(shown.out, HasSubstr("vocabulary = 1024"));  // up to 128 x 2
   WriteFile("row.toml", shown.out);
+  EXPECT_EQ(Document({"--show", "run-1"})["scenario"], shown.out);
   const Json plan = Json::parse(RunProgram({"plan", "row.toml", "--format", "json"}).out);
   const Json d = Document();
   EXPECT_EQ(plan["time"]["step_seconds"], Row(d, "run-1")["step"]["predicted_seconds"]);
