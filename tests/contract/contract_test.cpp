@@ -727,10 +727,10 @@ TEST_F(Contract, HelpAndVersionAtEveryLevel) {
     EXPECT_EQ(run.status, 0);
     EXPECT_EQ(run.err, "");
     EXPECT_THAT(run.out, StartsWith("usage: shardlab "));
-    for (const char* command : {"plan", "explain", "plugins", "models", "hardware"})
+    for (const char* command : {"plan", "explain", "validate", "plugins", "models", "hardware"})
       EXPECT_THAT(run.out, HasSubstr(command));
   }
-  for (const char* command : {"plan", "explain", "plugins", "models", "hardware"}) {
+  for (const char* command : {"plan", "explain", "validate", "plugins", "models", "hardware"}) {
     for (const char* help : {"--help", "-h"}) {
       const ProgramRun run = RunProgram({command, help});
       EXPECT_EQ(run.status, 0) << command;
