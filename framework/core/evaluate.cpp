@@ -353,6 +353,7 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
                     const Workspace& w) {
   RankMemory memory;
   double working = 0, kept = 0, in_flight = 0, gathered = 0, stays = 0;
+  double unsharded = 0, buffer = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     const int stage = StageOf(plan, rank, chunk, order);
     const double held = order == nullptr ? 1 : order->in_flight[Size(rank * plan.chunks + chunk)];
@@ -371,6 +372,9 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
       gathered = std::max(gathered, (1 + row.ahead) * std::min<double>(row.unit, n) *
                                         cost.bytes[Index(Account::kGathered)]);
       stays += n * cost.bytes[kGatheredKeptSlot];
+      unsharded = std::max(unsharded,
+                           std::min<double>(row.unit, n) * cost.bytes[Index(Account::kTransient)]);
+      buffer = std::max(buffer, cost.bytes[kBufferSlot]);
       kept += held * n * cost.bytes[kKeptSlot];
       if (!row.replays) {
         working = std::max(working, cost.bytes[kReplayedSlot]);
@@ -384,7 +388,10 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
   }
   memory.in_flight = in_flight / plan.chunks;
   memory.bytes[Index(Account::kActivations)] = kept + working;
-  if (c.rules.count_gathered) memory.bytes[Index(Account::kGathered)] = gathered + stays;
+  if (c.rules.count_gathered) {
+    memory.bytes[Index(Account::kGathered)] = gathered + stays;
+    memory.bytes[Index(Account::kTransient)] = unsharded + buffer;
+  }
   const Machine& machine = c.hardware->machine();
   memory.bytes[Index(Account::kFragmentation)] = machine.fragmentation * Sum(memory.bytes);
   memory.bytes[Index(Account::kOutsideAllocator)] = machine.outside_allocator.value();
@@ -498,6 +505,13 @@ void ComputeCosts(const Composition& c, const Plan& plan, int pipeline_rank, Wor
   for (const MemoryTerm& term : c.form.memory_terms) {
     if (term.when == 0 || w.degrees[term.when] > 1)
       w.costs[term.layer_class].bytes[term.slot] += w.blocks[term.block];
+  }
+  for (const BufferRow& row : c.form.buffers) {
+    double bytes = 0;
+    for (const BufferRow::Part& part : row.parts)
+      bytes += w.degrees[part.when] > 1 ? w.blocks[part.block] : 0;
+    double& most = w.costs[row.layer_class].bytes[kBufferSlot];
+    most = std::max(most, bytes);
   }
   AddOps(c, w);
   AddTransfers(c, plan, w);

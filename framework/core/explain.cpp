@@ -60,7 +60,7 @@ class Explainer {
 
   // "hidden 8192 x ffn 28672/8": local sizes, cut by the degrees.
   std::string SizeText(const Tensor& tensor, const Placement& at) const {
-    std::string out = tensor.scale == 1 ? "" : ShortNumber(tensor.scale);
+    std::string out = tensor.scale == 1 ? std::string() : ShortNumber(tensor.scale);
     for (const DimensionId dim : tensor.dims) {
       const Dimension& row = program_.dimension(dim);
       const int cut = plan_.Size(at.CutOf(dim));
@@ -70,8 +70,7 @@ class Explainer {
                       batch ? plan_.micro_batch_size : row.size);
       if (cut > 1 && !batch) absl::StrAppend(&out, "/", cut);
     }
-    if (out.empty()) out = "1";
-    return out;
+    return out.empty() ? std::string("1") : out;
   }
 
   std::string FlatText(const Placement& at) const {
@@ -91,6 +90,8 @@ class Explainer {
     x.stages = StagesOf(rank);
     x.memory = w_.memory[Size(rank)];
     States(rank, x);
+    Unsharded(x);
+    Buffer(x);
     Activations(rank, x);
     Machine(x);
     return x;
@@ -104,6 +105,7 @@ class Explainer {
       const double n = LayersOnRank(rank, row.layer_class);
       if (n == 0) continue;
       const Tensor& w = program_.tensor(row.tensor);
+      if (row.account == Account::kTransient) continue;
       if (row.account == Account::kGathered) {
         if (w_.degrees[row.when] <= 1 || !c_.rules.count_gathered) continue;
         if (row.kept) {
@@ -159,13 +161,84 @@ class Explainer {
     x.entries.push_back(std::move(entry));
   }
 
-  double GatheredLayers(const RankExplanation& x, std::size_t layer_class) const {
-    const Form::ClassRow& row = c_.form.classes[layer_class];
+  // Gradients of the class whose unit has the most, whole, and the copy of them that is reduced.
+  void Unsharded(RankExplanation& x) {
+    if (!c_.rules.count_gathered) return;
+    std::size_t worst = 0;
+    double most = 0, layers = 0;
+    for (std::size_t k = 0; k < c_.form.classes.size(); ++k) {
+      const double together = UnitLayers(x, k);
+      const double bytes =
+          together * w_.costs[k].bytes[Size(static_cast<int>(Account::kTransient))];
+      if (bytes <= most) continue;
+      most = bytes;
+      worst = k;
+      layers = together;
+    }
+    if (most == 0) return;
+    for (const bool bucket : {false, true}) {
+      MemoryEntry entry;
+      entry.account = Account::kTransient;
+      double of_layer = 0;
+      for (const StateRow& row : c_.form.state) {
+        if (row.account != Account::kTransient || row.layer_class != worst ||
+            row.bucket != bucket || w_.degrees[row.when] <= 1)
+          continue;
+        of_layer += w_.blocks[row.block];
+        entry.author = Author(program_.tensor(row.tensor).state_author);
+      }
+      entry.row = absl::StrCat(bucket ? "bucket of gradients of " : "whole gradients of ",
+                               program_.classes[worst].name);
+      entry.formula = absl::StrCat(LayersText(layers), ShortNumber(of_layer), " B");
+      entry.source =
+          absl::StrCat(bucket ? "copied to what is reduced, in "
+                              : "before they are scattered, in the dtype of the weights in use, ",
+                       Name(bucket ? c_.precision.gradient_reduce : c_.precision.compute),
+                       ": PyTorch FSDP2, foreach_reduce");
+      entry.bytes = layers * of_layer;
+      x.entries.push_back(std::move(entry));
+    }
+  }
+
+  // The largest of what an op needs gathered and nobody keeps.
+  void Buffer(RankExplanation& x) {
+    if (!c_.rules.count_gathered) return;
+    MemoryEntry entry;
+    for (const BufferRow& row : c_.form.buffers) {
+      if (UnitLayers(x, row.layer_class) == 0) continue;
+      double bytes = 0;
+      for (const BufferRow::Part& part : row.parts)
+        bytes += w_.degrees[part.when] > 1 ? w_.blocks[part.block] : 0;
+      if (bytes <= entry.bytes) continue;
+      const Step& step = c_.edited.derived.steps[Size(row.step)];
+      entry.account = Account::kTransient;
+      entry.author = Author(step.author);
+      const bool gradient = step.source.gradient, pieces = step.hide == HideBehind::kOp;
+      entry.row = absl::StrCat(program_.tensor(step.source.tensor).name,
+                               gradient ? " gradient gathered" : " gathered");
+      entry.formula =
+          absl::StrCat(row.parts.size() > 1 ? absl::StrCat(row.parts.size(), " tensors, ") : "",
+                       pieces ? "2 pieces of " : "",
+                       SizeText(program_.tensor(step.target.tensor), step.target.at),
+                       pieces ? absl::StrCat(" / ", plan_.Size(step.group)) : "");
+      entry.source =
+          absl::StrCat(Name(step.phase), ": the largest that is gathered for one op and not kept");
+      entry.bytes = bytes;
+    }
+    if (entry.bytes > 0) x.entries.push_back(std::move(entry));
+  }
+
+  double UnitLayers(const RankExplanation& x, std::size_t layer_class) const {
     double together = 0;
-    for (const int stage : x.stages)
-      together =
-          std::max(together, std::min<double>(row.unit, LayersOn(c_, plan_, stage, layer_class)));
-    return (1 + row.ahead) * together;
+    for (const int stage : x.stages) {
+      together = std::max(together, std::min<double>(c_.form.classes[layer_class].unit,
+                                                     LayersOn(c_, plan_, stage, layer_class)));
+    }
+    return together;
+  }
+
+  double GatheredLayers(const RankExplanation& x, std::size_t layer_class) const {
+    return (1 + c_.form.classes[layer_class].ahead) * UnitLayers(x, layer_class);
   }
 
   MemoryEntry GatheredAndKept(const StateRow& row, double n) const {

@@ -32,6 +32,7 @@ class Compiler {
     for (const Saved& saved : edited_.derived.saved) AddSaved(saved);
     for (std::size_t i = 0; i < edited_.derived.steps.size(); ++i) AddStep(i);
     for (TransferRow& row : form_.transfers) PutUnderOp(row);
+    Buffers();
     for (std::size_t i = 0; i < edited_.derived.declared.size(); ++i) AddDeclared(i);
     SumUp();
     return std::move(form_);
@@ -159,6 +160,18 @@ class Compiler {
                                TensorBlock(w, w.use, Width(DtypeSlot::kCompute)), id, -1,
                                Mask(w.home.Flat()), w.keep_after_forward});
       }
+      if (w.reduce_each_micro_batch && w.gradient.Flat() != 0) Unsharded(w, layer, id);
+    }
+  }
+
+  // A weight's gradient is whole, in the dtype of the weight that was used, before it is copied
+  // into what is reduced and scattered; both live at once (PyTorch FSDP2, foreach_reduce of
+  // _fsdp_collectives.py).
+  void Unsharded(const Tensor& w, std::uint8_t layer, TensorId id) {
+    for (const bool bucket : {false, true}) {
+      const DtypeSlot dtype = bucket ? DtypeSlot::kGradientReduce : DtypeSlot::kCompute;
+      form_.state.push_back({layer, Account::kTransient, TensorBlock(w, w.use, Width(dtype)), id,
+                             -1, Mask(w.gradient.Flat()), false, bucket});
     }
   }
 
@@ -304,6 +317,57 @@ class Compiler {
       AddOp(op, step.op, price);
       if (!product) return;  // one kernel gives all gradients
     }
+  }
+
+  // --- buffers
+  // --------------------------------------------------------------------------------------------
+
+  bool IsSaved(const Version& version) const {
+    return std::any_of(
+        edited_.derived.saved.begin(), edited_.derived.saved.end(), [&](const Saved& saved) {
+          return !version.gradient && saved.tensor == version.tensor && saved.at == version.at;
+        });
+  }
+
+  // What is gathered for one op stands between the steps that compute. Pieces that go round under
+  // the op are two at a time: one that is worked on and one that arrives.
+  void Buffers() {
+    BufferRow row;
+    for (std::size_t i = 0; i < edited_.derived.steps.size(); ++i) {
+      const Step& step = edited_.derived.steps[i];
+      if (step.kind != StepKind::kMove) {
+        AddBuffer(row);
+        row = BufferRow();
+        continue;
+      }
+      const Tensor& tensor = program_.tensor(step.target.tensor);
+      if (step.collective != Collective::kAllGather || step.when != When::kMicroBatch ||
+          tensor.role == TensorRole::kParameter || tensor.role == TensorRole::kData ||
+          IsSaved(step.target)) {
+        continue;
+      }
+      row.layer_class = static_cast<std::uint8_t>(step.layer_class.value());
+      row.step = static_cast<std::int32_t>(i);
+      const bool pieces = step.hide == HideBehind::kOp;
+      std::uint16_t block =
+          TensorBlock(tensor, step.target.at, (pieces ? 2 : 1) * Width(tensor.dtype));
+      if (pieces) {
+        Block two = form_.blocks[block];
+        two.flat = Mask(step.group);
+        block = AddBlock(two);
+      }
+      row.parts.push_back({block, Mask(step.group)});
+    }
+    AddBuffer(row);
+  }
+
+  void AddBuffer(const BufferRow& row) {
+    if (row.parts.empty()) return;
+    const bool known =
+        std::any_of(form_.buffers.begin(), form_.buffers.end(), [&](const BufferRow& other) {
+          return other.layer_class == row.layer_class && other.parts == row.parts;
+        });
+    if (!known) form_.buffers.push_back(row);
   }
 
   // --- transfers
@@ -498,6 +562,9 @@ class Compiler {
     visit(form_.tokens);
     visit(form_.boundary);
     for (MemoryTerm& term : form_.memory_terms) visit(term.block);
+    for (BufferRow& row : form_.buffers) {
+      for (BufferRow::Part& part : row.parts) visit(part.block);
+    }
     for (TransferPrice& price : form_.transfer_prices) {
       for (std::uint16_t& block : price.payload) visit(block);
     }

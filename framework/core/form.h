@@ -74,6 +74,7 @@ struct StateRow {
   std::int16_t state = -1;
   std::uint8_t when = 0;  // index into Form::masks: there only where these are several ranks
   bool kept = false;      // gathered in the forward pass and still there in the backward pass
+  bool bucket = false;    // kTransient: the copy that is reduced, beside the gradient itself
 };
 
 struct SavedRow {
@@ -105,6 +106,19 @@ struct OpPrice {
   std::array<std::uint16_t, 8> block{};
 
   friend bool operator==(const OpPrice&, const OpPrice&) = default;
+};
+
+// What an op needs gathered and nobody keeps: there while that op runs, one op's at a time.
+struct BufferRow {
+  struct Part {
+    std::uint16_t block = 0;
+    std::uint8_t when = 0;  // index into Form::masks: there only where these are several ranks
+
+    friend bool operator==(const Part&, const Part&) = default;
+  };
+  std::uint8_t layer_class = 0;
+  std::vector<Part> parts;
+  std::int32_t step = -1;  // into Derived::steps: the last of those that gather, for explaining
 };
 
 struct TransferRow {
@@ -164,7 +178,9 @@ struct TransferTerm {
 inline constexpr int kUpdatedSlot = kAccounts + 4;
 // Gathered weights that stay until the backward pass is through.
 inline constexpr int kGatheredKeptSlot = kAccounts + 5;
-inline constexpr int kMemorySlots = kAccounts + 6;
+// Of the buffers of a layer's ops the largest.
+inline constexpr int kBufferSlot = kAccounts + 6;
+inline constexpr int kMemorySlots = kAccounts + 7;
 
 struct Form {
   std::vector<AtomMask> masks;  // [0] = 0
@@ -175,6 +191,7 @@ struct Form {
       0;  // the first so many are what Evaluate needs; the rest only Explain looks at
   std::vector<StateRow> state;
   std::vector<SavedRow> saved;
+  std::vector<BufferRow> buffers;
   std::vector<OpRow> ops;
   std::vector<OpPrice> op_prices;
   std::vector<TransferRow> transfers;
