@@ -119,6 +119,9 @@ struct StateEdit {
   std::vector<AxisPart> home_over = {};  // which of those atoms cut the home; empty: all of them
   bool reduce_each_micro_batch = false;
   bool keep_after_forward = false;
+  // What lies in the memory of the host: optimizer state (and the optimizer works there), weights
+  // between uses, gradients between micro-batches (of those that are reduced after each).
+  bool state_on_host = false, home_on_host = false, gradient_on_host = false;
   // With shard_home: layers that are gathered as one, and how many of these ahead of their use.
   int unit = 1;
   int ahead = 1;

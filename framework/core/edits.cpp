@@ -234,6 +234,9 @@ class Applier {
           if (e.shard_gradient) w.gradient.Set(a, Layout::Flat());
           if (e.shard_home && (home >> a & 1)) w.home.Set(a, Layout::Flat());
         }
+        w.state_on_host = e.state_on_host;
+        w.home_on_host = e.home_on_host;
+        w.gradient_on_host = e.gradient_on_host && e.reduce_each_micro_batch;
         w.reduce_each_micro_batch = e.reduce_each_micro_batch;
         w.keep_after_forward = e.keep_after_forward;
         w.unit = e.unit;
@@ -263,7 +266,8 @@ class Applier {
   TransferView View(const Step& step) const {
     TransferView view;
     view.collective = step.collective;
-    view.role = out_.mesh.RoleOf(step.group);
+    view.role =
+        step.collective == Collective::kHostCopy ? AxisRole::kHost : out_.mesh.RoleOf(step.group);
     view.phase = step.phase;
     view.when = step.when;
     view.gradient = step.source.gradient;
@@ -277,7 +281,8 @@ class Applier {
       std::vector<Step> steps;
       for (const Step& step : out_.derived.steps) {
         if (step.kind != StepKind::kMove || step.realised ||
-            step.collective == Collective::kSlice || !e.which(View(step))) {
+            step.collective == Collective::kSlice || step.collective == Collective::kHostCopy ||
+            !e.which(View(step))) {
           steps.push_back(step);
           continue;
         }

@@ -130,6 +130,10 @@ void AddTransfer(const Composition& c, const Plan& plan, const TransferRow& row,
 void AddTransfers(const Composition& c, const Plan& plan, Workspace& w) {
   for (std::size_t i = 0; i < c.form.transfer_prices.size(); ++i) {
     const TransferPrice& price = c.form.transfer_prices[i];
+    if (price.collective == Collective::kHostCopy) {
+      w.transfer_seconds[i] = Payload(price, w) / c.hardware->machine().host_bandwidth.value();
+      continue;
+    }
     w.transfer_seconds[i] = w.degrees[price.mask] <= 1
                                 ? 0
                                 : c.network
@@ -367,6 +371,11 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
         memory.bytes[Index(account)] += n * cost.bytes[Index(account)];
       }
       memory.updated += n * cost.bytes[kUpdatedSlot];
+      if (c.form.on_host) {
+        memory.host += n * cost.bytes[kHostSlot];
+        memory.host_state += n * cost.bytes[kHostStateSlot];
+        memory.host_updated += n * cost.bytes[kHostUpdatedSlot];
+      }
       const Form::ClassRow& row = c.form.classes[k];
       // Those in use and those gathered ahead.
       gathered = std::max(gathered, (1 + row.ahead) * std::min<double>(row.unit, n) *
@@ -481,16 +490,24 @@ double HopSeconds(const Composition& c, const Workspace& w) noexcept {
 
 double OptimizerSeconds(const Composition& c, const RankMemory& memory) noexcept {
   if (!c.rules.count_optimizer_time) return 0;
-  const double state = memory.bytes[Index(Account::kOptimizer)];
+  const double state = memory.bytes[Index(Account::kOptimizer)], width = c.form.state_width;
   OpShape shape;
   shape.kind = OpKind::kAdd;
   shape.phase = Phase::kUpdate;
   // Parameters that this rank updates.
-  shape.m = c.form.state_width > 0 ? state / c.form.state_width : memory.updated;
+  shape.m = width > 0 ? state / width : memory.updated;
   shape.flops = shape.m * c.optimizer->FlopsPerParameter();
   // State is read and written, the gradient read, the parameter written.
   shape.bytes = 2 * state + shape.m * c.form.update_width;
-  return c.hardware->OpTime(shape).value();
+  if (memory.host == 0) return c.hardware->OpTime(shape).value();
+  return (shape.m > 0 ? c.hardware->OpTime(shape).value() : 0) + HostOptimizerSeconds(c, memory);
+}
+
+double HostOptimizerSeconds(const Composition& c, const RankMemory& memory) noexcept {
+  const double updated =
+      c.form.state_width > 0 ? memory.host_state / c.form.state_width : memory.host_updated;
+  return (2 * memory.host_state + updated * c.form.update_width) /
+         c.hardware->machine().host_memory_bandwidth.value();
 }
 
 void ComputeCosts(const Composition& c, const Plan& plan, int pipeline_rank, Workspace& w,
@@ -545,7 +562,12 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
       e.worst_rank = r;
     }
   }
-  e.fits = e.peak <= e.capacity;
+  if (c.form.on_host) {
+    e.host_capacity = c.hardware->machine().host_memory.value();
+    for (int r = 0; r < plan.pipeline; ++r)
+      e.host_peak = std::max(e.host_peak, w.memory[Size(r)].host);
+  }
+  e.fits = e.peak <= e.capacity && (e.host_capacity == 0 || e.host_peak <= e.host_capacity);
 
   const double hop = hops && plan.pipeline > 1 && c.exposed_transfers ? HopSeconds(c, w) : 0;
   e.pipeline = PlayPipeline(c, plan, order, hop, w);
@@ -573,6 +595,7 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
       e.time.forward + e.time.backward + e.time.recompute + e.time.optimizer + Sum(e.time.exposed);
   // What is left of sums of many terms is rounding, not idleness.
   e.time.bubble = e.step - busy > 1e-12 * e.step ? e.step - busy : 0;
+  e.approximate = c.form.copies_overlap;
   for (const std::uint8_t mask : c.form.overlapping) e.approximate |= w.degrees[mask] > 1;
   return e;
 }

@@ -44,6 +44,8 @@ struct RankMemory {
   double total = 0;
   double in_flight = 1;  // micro-batches
   double updated = 0;    // parameters that the optimizer updates, where Form::state_width is 0
+  // In the memory of the host: all bytes, optimizer state, and as `updated`.
+  double host = 0, host_state = 0, host_updated = 0;
 };
 
 struct Evaluation {
@@ -53,8 +55,10 @@ struct Evaluation {
   int worst_rank = 0;  // most memory
   double peak = 0;     // bytes on it
   double capacity = 0;
-  int time_rank = 0;  // ends last
-  TimeParts time;     // of that rank; partition the step
+  double host_peak = 0;      // bytes in the memory of the host, a device's share, at most
+  double host_capacity = 0;  // 0: not stated
+  int time_rank = 0;         // ends last
+  TimeParts time;            // of that rank; partition the step
   bool approximate = false;
 };
 
@@ -104,6 +108,8 @@ double Payload(const TransferPrice& price, const Workspace& workspace) noexcept;
 double HopSeconds(const Composition& composition, const Workspace& workspace) noexcept;
 // Optimizer step of a rank that holds these bytes.
 double OptimizerSeconds(const Composition& composition, const RankMemory& memory) noexcept;
+// The part of it that the host does: bytes over the host's memory bandwidth.
+double HostOptimizerSeconds(const Composition& composition, const RankMemory& memory) noexcept;
 OpShape ShapeOf(const Composition& composition, const OpPrice& price,
                 const Workspace& workspace) noexcept;
 

@@ -107,7 +107,7 @@ class Explainer {
       const Tensor& w = program_.tensor(row.tensor);
       if (row.account == Account::kTransient) continue;
       if (row.account == Account::kGathered) {
-        if (w_.degrees[row.when] <= 1 || !c_.rules.count_gathered) continue;
+        if ((w_.degrees[row.when] <= 1 && row.when != 0) || !c_.rules.count_gathered) continue;
         if (row.kept) {
           x.entries.push_back(GatheredAndKept(row, n));
           continue;
@@ -123,10 +123,11 @@ class Explainer {
       MemoryEntry entry;
       entry.account = row.account;
       entry.bytes = n * w_.blocks[row.block];
+      if (row.host) entry.account = Account::kHost;
       const Placement* at = &w.home;
       double width = BytesOf(c_.precision, DtypeSlot::kParameters);
       if (row.account == Account::kGradients) {
-        at = &w.gradient;
+        at = row.host && !w.gradient_on_host ? &w.state : &w.gradient;
         width = BytesOf(c_.precision, DtypeSlot::kGradients);
         entry.row = absl::StrCat(w.name, " gradients");
         entry.source = absl::StrCat("precision ", c_.precision.recipe, ": gradients ",
@@ -138,10 +139,14 @@ class Explainer {
         entry.row = absl::StrCat(w.name, " ", state.name);
         entry.source = absl::StrCat(c_.optimizer_name, ": ", c_.optimizer->source());
       } else {
+        if (row.host && !w.home_on_host) at = &w.state;
         entry.row = absl::StrCat(w.name, " weights");
         entry.source = absl::StrCat("precision ", c_.precision.recipe, ": parameters ",
                                     Name(c_.precision.parameters));
       }
+      const bool copy = row.host && ((row.account == Account::kParameters && !w.home_on_host) ||
+                                     (row.account == Account::kGradients && !w.gradient_on_host));
+      if (copy) entry.row += " (pinned copy)";
       const bool sharded = at->Flat() != 0 && w.state_author >= 0;
       entry.author = sharded ? Author(w.state_author) : CutAuthor(w, *at);
       entry.formula = absl::StrCat(LayersText(n), SizeText(w, *at), " x ", ShortNumber(width), " B",
@@ -357,7 +362,8 @@ class Explainer {
     std::array<double, kAxisRoles> hideable{};
     std::vector<bool> hides;
     for (const TransferRow& row : c_.form.transfers) {
-      if (w_.degrees[c_.form.transfer_prices[row.price].mask] <= 1) continue;
+      const TransferPrice& price = c_.form.transfer_prices[row.price];
+      if (w_.degrees[price.mask] <= 1 && price.collective != Collective::kHostCopy) continue;
       const double layers = row.per_layer ? LayersOnRank(rank, row.layer_class) : 1;
       if (layers == 0) continue;
       TransferEntry entry = Transfer(row, layers);
@@ -419,18 +425,19 @@ class Explainer {
     TransferEntry entry;
     const TransferPrice& price = c_.form.transfer_prices[row.price];
     const double payload = Payload(price, w_);
-    entry.axis = AxisName(c_.form.masks[price.mask]);
+    const bool copy = price.collective == Collective::kHostCopy;
+    entry.axis = copy ? Name(AxisRole::kHost) : AxisName(c_.form.masks[price.mask]);
     entry.role = row.role;
     entry.collective = Name(price.collective);
     entry.phase = Name(row.phase);
     entry.count = layers * (row.when == When::kMicroBatch ? plan_.micro_batches : 1) / row.unit;
-    entry.span = w_.span_of[price.mask];
+    if (!copy) entry.span = w_.span_of[price.mask];
     entry.group_size = entry.span.size;
     const TransferShape shape{price.collective, Bytes(payload)};
     entry.bytes_per_call = SentShare(price.collective, entry.group_size) * payload;
     entry.bytes = entry.count * entry.bytes_per_call;
-    entry.tier = c_.hardware->machine().tiers[Size(entry.span.outermost)].name;
-    entry.algorithm = c_.network->Algorithm(shape, entry.span);
+    entry.tier = copy ? "host" : c_.hardware->machine().tiers[Size(entry.span.outermost)].name;
+    entry.algorithm = copy ? "copy" : c_.network->Algorithm(shape, entry.span);
     entry.seconds = entry.exposed_seconds = entry.count * w_.transfer_seconds[row.price];
     if (row.step >= 0) {
       const Step& step = c_.edited.derived.steps[Size(row.step)];
@@ -519,9 +526,20 @@ class Explainer {
                                    Significant(shape.bytes / 1e6, 4), " MB)");
       out_.times.push_back(std::move(entry));
     }
-    if (out_.evaluation.time.optimizer > 0) {
+    const RankMemory& memory = w_.memory[Size(rank)];
+    const double host =
+        c_.rules.count_optimizer_time && memory.host > 0 ? HostOptimizerSeconds(c_, memory) : 0;
+    if (host > 0) {
+      out_.times.push_back(
+          {"optimizer", c_.optimizer_name, "update on the host",
+           absl::StrCat("state read and written, gradient read, weight written "
+                        "once, at ",
+                        ShortNumber(c_.hardware->machine().host_memory_bandwidth.value()), " B/s"),
+           host});
+    }
+    if (out_.evaluation.time.optimizer > host) {
       out_.times.push_back({"optimizer", c_.optimizer_name, "update", "state read and written once",
-                            out_.evaluation.time.optimizer});
+                            out_.evaluation.time.optimizer - host});
     }
   }
 

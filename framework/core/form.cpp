@@ -21,7 +21,7 @@ class Compiler {
           {layer.position, layer.repeat, layer.segment, layer.whole_block_recompute});
     }
     for (const Tensor& w : program_.tensors) {
-      if (w.role != TensorRole::kParameter || w.home.Flat() == 0) continue;
+      if (w.role != TensorRole::kParameter || !Fetched(w)) continue;
       Form::ClassRow& row = form_.classes[w.layer_class.index()];
       row.unit = Unit(w);
       row.ahead = w.ahead;
@@ -95,6 +95,9 @@ class Compiler {
     return AddBlock({tensor.scale * per_element, Product(std::move(locals)), Mask(at.Flat())});
   }
 
+  // Weights that are not where they are used.
+  static bool Fetched(const Tensor& w) { return w.home.Flat() != 0 || w.home_on_host; }
+
   int Unit(const Tensor& w) const {
     return std::min(w.unit, program_.layer_class(w.layer_class).repeat);
   }
@@ -148,17 +151,24 @@ class Compiler {
       if (w.role != TensorRole::kParameter) continue;
       const auto layer = static_cast<std::uint8_t>(w.layer_class.value());
       const TensorId id(i);
-      form_.state.push_back({layer, Account::kParameters,
-                             TensorBlock(w, w.home, Width(DtypeSlot::kParameters)), id, -1});
-      form_.state.push_back({layer, Account::kGradients,
-                             TensorBlock(w, w.gradient, Width(DtypeSlot::kGradients)), id, -1});
-      for (const std::int16_t s : states_.of_tensor[i])
+      const auto lies = [&](Account account, const Placement& at, double width, bool host,
+                            std::int16_t state = -1) {
         form_.state.push_back(
-            {layer, Account::kOptimizer, TensorBlock(w, w.state, StateBytes(s)), id, s});
-      if (w.home.Flat() != 0) {
-        form_.state.push_back({layer, Account::kGathered,
-                               TensorBlock(w, w.use, Width(DtypeSlot::kCompute)), id, -1,
-                               Mask(w.home.Flat()), w.keep_after_forward});
+            {layer, account, TensorBlock(w, at, width), id, state, 0, false, host});
+        form_.on_host |= host;
+      };
+      const double weight = Width(DtypeSlot::kParameters), slope = Width(DtypeSlot::kGradients);
+      lies(Account::kParameters, w.home, weight, w.home_on_host);
+      lies(Account::kGradients, w.gradient, slope, w.gradient_on_host);
+      for (const std::int16_t s : states_.of_tensor[i])
+        lies(Account::kOptimizer, w.state, StateBytes(s), w.state_on_host, s);
+      // An optimizer on the host works on copies in pinned memory.
+      if (w.state_on_host && !w.home_on_host) lies(Account::kParameters, w.state, weight, true);
+      if (w.state_on_host && !w.gradient_on_host) lies(Account::kGradients, w.state, slope, true);
+      if (Fetched(w)) {
+        form_.state.push_back(
+            {layer, Account::kGathered, TensorBlock(w, w.use, Width(DtypeSlot::kCompute)), id, -1,
+             w.home_on_host ? std::uint8_t{0} : Mask(w.home.Flat()), w.keep_after_forward});
       }
       if (w.reduce_each_micro_batch && w.gradient.Flat() != 0) Unsharded(w, layer, id);
     }
@@ -171,7 +181,7 @@ class Compiler {
     for (const bool bucket : {false, true}) {
       const DtypeSlot dtype = bucket ? DtypeSlot::kGradientReduce : DtypeSlot::kCompute;
       form_.state.push_back({layer, Account::kTransient, TensorBlock(w, w.use, Width(dtype)), id,
-                             -1, Mask(w.gradient.Flat()), false, bucket});
+                             -1, Mask(w.gradient.Flat()), false, false, bucket});
     }
   }
 
@@ -400,10 +410,12 @@ class Compiler {
     // What hides behind the neighbouring blocks is counted in one sum, as data parallelism.
     const bool summed = step.hide == HideBehind::kPrefetch ||
                         (step.hide == HideBehind::kLastBackward && step.when == When::kMicroBatch);
-    row.role = summed ? AxisRole::kData : edited_.mesh.RoleOf(step.group);
+    row.role = summed                                     ? AxisRole::kData
+               : step.collective == Collective::kHostCopy ? AxisRole::kHost
+                                                          : edited_.mesh.RoleOf(step.group);
     row.step = static_cast<std::int32_t>(index);
-    const bool shared = tensor.role == TensorRole::kParameter && step.when == When::kMicroBatch &&
-                        tensor.home.Flat() != 0;
+    const bool shared =
+        tensor.role == TensorRole::kParameter && step.when == When::kMicroBatch && Fetched(tensor);
     row.unit = shared ? Unit(tensor) : 1;
     const std::uint16_t block = TensorBlock(tensor, Payload(step), row.unit * Width(step.dtype));
     // Weights and gradients of a layer that move alike travel in one bucket.
@@ -518,13 +530,20 @@ class Compiler {
 
   void SumUp() {
     for (const StateRow& row : form_.state) {
+      if (row.host) {
+        AddMemoryTerm(row.layer_class, kHostSlot, row.block);
+        if (row.account == Account::kOptimizer)
+          AddMemoryTerm(row.layer_class, kHostStateSlot, row.block);
+        continue;
+      }
       AddMemoryTerm(row.layer_class, row.kept ? kGatheredKeptSlot : static_cast<int>(row.account),
                     row.block, row.when);
     }
     if (form_.state_width == 0) {
       for (const Tensor& w : program_.tensors) {
         if (w.role != TensorRole::kParameter) continue;
-        AddMemoryTerm(static_cast<std::uint8_t>(w.layer_class.value()), kUpdatedSlot,
+        AddMemoryTerm(static_cast<std::uint8_t>(w.layer_class.value()),
+                      w.state_on_host ? kHostUpdatedSlot : kUpdatedSlot,
                       TensorBlock(w, w.state, 1));
       }
     }
@@ -643,6 +662,8 @@ const char* Name(Account account) {
       return "fragmentation";
     case Account::kOutsideAllocator:
       return "outside_allocator";
+    case Account::kHost:
+      return "host";
   }
   return "parameters";
 }
@@ -673,6 +694,10 @@ Form CompileForm(const Edited& edited, const Precision& precision, const Optimiz
     const bool overlaps = t.hide == HideBehind::kLastBackward || t.hide == HideBehind::kOp ||
                           (t.hide == HideBehind::kPrefetch && !rules.prefetch_hides_in_slot);
     const std::uint8_t mask = form.transfer_prices[t.price].mask;
+    if (form.transfer_prices[t.price].collective == Collective::kHostCopy) {
+      form.copies_overlap |= overlaps;
+      continue;
+    }
     auto& masks = form.overlapping;
     if (overlaps && std::find(masks.begin(), masks.end(), mask) == masks.end())
       masks.push_back(mask);

@@ -31,9 +31,10 @@ enum class Account : std::uint8_t {
   kTransient,
   kFragmentation,
   kOutsideAllocator,
+  kHost,  // in the memory of the host
 };
-inline constexpr int kAccounts = 8;
-const char* Name(Account account);  // "parameters", ...
+inline constexpr int kAccounts = 8;  // those of the device
+const char* Name(Account account);   // "parameters", ...
 
 // Which state each parameter has: indices into a table of the distinct ones.
 struct OptimizerStates {
@@ -74,6 +75,7 @@ struct StateRow {
   std::int16_t state = -1;
   std::uint8_t when = 0;  // index into Form::masks: there only where these are several ranks
   bool kept = false;      // gathered in the forward pass and still there in the backward pass
+  bool host = false;      // in the memory of the host
   bool bucket = false;    // kTransient: the copy that is reduced, beside the gradient itself
 };
 
@@ -180,7 +182,10 @@ inline constexpr int kUpdatedSlot = kAccounts + 4;
 inline constexpr int kGatheredKeptSlot = kAccounts + 5;
 // Of the buffers of a layer's ops the largest.
 inline constexpr int kBufferSlot = kAccounts + 6;
-inline constexpr int kMemorySlots = kAccounts + 7;
+// In the memory of the host: all of it, optimizer state, and parameters that are updated there.
+inline constexpr int kHostSlot = kAccounts + 7, kHostStateSlot = kAccounts + 8,
+                     kHostUpdatedSlot = kAccounts + 9;
+inline constexpr int kMemorySlots = kAccounts + 10;
 
 struct Form {
   std::vector<AtomMask> masks;  // [0] = 0
@@ -210,6 +215,8 @@ struct Form {
   // Groups of transfers that are hidden block by block: where one has ranks, the step is an
   // estimate.
   std::vector<std::uint8_t> overlapping;
+  bool copies_overlap = false;  // copies from or to the host are hidden so
+  bool on_host = false;         // something lies in the memory of the host
   struct ClassRow {
     StagePosition position = StagePosition::kLayer;
     int repeat = 1;

@@ -26,6 +26,7 @@ class PlanMaker {
     if (degrees_known_ && !Borrowers()) degrees_known_ = false;  // no atoms, so no batch to divide
     Requirements();
     Limits();
+    HostLink();
     if (degrees_known_) MicroBatches();
     if (ErrorCount() != before) return std::nullopt;
     Schedule();
@@ -333,6 +334,19 @@ class PlanMaker {
       if (!axis.valid() || Declared(mesh_.axis(axis)) == 1) continue;
       diagnostics_.Error("plan.limit", mesh_.axis(axis).place, limit.why, limit.hint);
     }
+  }
+
+  void HostLink() {
+    const Machine& machine = c_.hardware->machine();
+    if (!c_.form.on_host ||
+        (machine.host_bandwidth.value() > 0 && machine.host_memory_bandwidth.value() > 0))
+      return;
+    diagnostics_.Error("plan.host", request_.hardware_place,
+                       absl::StrCat(machine.name,
+                                    " does not say how fast its devices reach the "
+                                    "memory of their host"),
+                       "keep all state on the devices, or choose a machine with host_bandwidth "
+                       "and host_memory_bandwidth");
   }
 
   void MicroBatches() {

@@ -60,6 +60,9 @@ struct SHARDLAB_EXPORT Tensor {
   // Filled by the strategies' edits. `use`: while computing. Parameters only: `home` between uses,
   // `state` of the optimizer's tensors, `gradient` as accumulated between micro-batches.
   Placement use, home, state, gradient;
+  bool home_on_host = false;   // these lie in the memory of the host, and come from there for use
+  bool state_on_host = false;  // ... and the optimizer works there
+  bool gradient_on_host = false;
   bool reduce_each_micro_batch =
       false;  // the gradient moves to `gradient` after each micro-batch, not once a step
   bool keep_moved =

@@ -4,6 +4,7 @@
 //   const Planned plan = PlanText(kSmall + "[strategy.fsdp]\n");
 //   EXPECT_EQ(plan.Bytes(0, "transient"), ...);
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -50,6 +50,20 @@ TEST(DenseWorldsTest, CutsAndState) {
   RunAll("dense, cuts and state", {.layers = 1}, {}, {kTensor, kContext, kState});
 }
 
+// Optimizer state, or all state, in the memory of each rank's host.
+TEST(DenseWorldsTest, CutsAndStateOnTheHost) {
+  RunAll("dense, cuts and state on the host", {.layers = 1}, {},
+         {kTensor,
+          kContext,
+          {{ZeroStage(1, false, OnHost::kOptimizer)},
+           {DataParallel(), ZeroStage(1, false, OnHost::kOptimizer)},
+           {DataParallel(), ZeroStage(2, false, OnHost::kOptimizer)},
+           {DataParallel(), ZeroStage(3, false, OnHost::kOptimizer)},
+           {DataParallel(), ZeroStage(3, false, OnHost::kAll)},
+           {DataParallel(), ZeroStage(3, true, OnHost::kAll)},
+           {DataParallel(), ZeroStage(2, false, OnHost::kAll)}}});
+}
+
 TEST(DenseWorldsTest, CutsAndActivations) {
   RunAll("dense, cuts and activations", {}, {}, {kData, kTensor, kContext, kActivations});
 }

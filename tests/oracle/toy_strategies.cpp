@@ -102,15 +102,21 @@ Choice ExpertParallel() {
   });
 }
 
-Choice ZeroStage(int stage, bool keep_after_forward) {
-  const std::string name = "zero-" + std::to_string(stage) + (keep_after_forward ? " kept" : "");
-  return Make(name, [stage, keep_after_forward](Editor& edit) {
+Choice ZeroStage(int stage, bool keep_after_forward, OnHost host) {
+  const std::string name = "zero-" + std::to_string(stage) + (keep_after_forward ? " kept" : "") +
+                           (host == OnHost::kNothing ? ""
+                            : host == OnHost::kAll   ? " all on host"
+                                                     : " state on host");
+  return Make(name, [stage, keep_after_forward, host](Editor& edit) {
     StateEdit state;
     state.roles = {AxisRole::kData, AxisRole::kContext};
     state.shard_state = true;
     state.shard_gradient = state.reduce_each_micro_batch = stage >= 2;
     state.shard_home = stage >= 3;
     state.keep_after_forward = keep_after_forward;
+    state.state_on_host = host != OnHost::kNothing;
+    state.home_on_host = host == OnHost::kAll;
+    state.gradient_on_host = stage >= 2 && state.state_on_host;
     edit.State(state);
   });
 }

@@ -34,7 +34,8 @@ Choice TensorParallel(TensorOptions options);
 Choice ContextGather();
 Choice ContextUlysses();
 Choice ExpertParallel();
-Choice ZeroStage(int stage, bool keep_after_forward = false);
+enum class OnHost { kNothing, kOptimizer, kAll };
+Choice ZeroStage(int stage, bool keep_after_forward = false, OnHost host = OnHost::kNothing);
 Choice HybridShard();  // ZeRO-3 over an axis that borrows from data
 Choice RecomputeBlock(int segment);
 Choice RecomputeSelective();

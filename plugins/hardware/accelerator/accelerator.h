@@ -95,10 +95,10 @@ class Accelerator final : public Hardware {
     }
     if (context.precision != nullptr) compute_ = context.precision->compute;
     if (Peak() == 0) {
-      context.diagnostics->Error(
-          "hardware.dtype", context.place_of(file_.empty() ? "preset" : "file"),
-          file_of_.machine + " does not compute in " + Name(compute_),
-          "choose another precision recipe, or a machine with peak_fp8");
+      context.diagnostics->Error("hardware.dtype",
+                                 context.place_of(file_.empty() ? "preset" : "file"),
+                                 file_of_.machine + " does not compute in " + Name(compute_),
+                                 "choose another precision recipe, or a machine with peak_fp8");
       return;
     }
     BuildMachine();
@@ -111,8 +111,8 @@ class Accelerator final : public Hardware {
     std::vector<Constant> all = file_of_.constants;
     const std::string fit = "fitted on 109 A100 PCIe shapes of SimuMax's table";
     all.push_back({"peak", machine_.peak.value(), "FLOP/s", "of the compute dtype, see above"});
-    all.push_back({"product ceiling", Ceiling(), "",
-                   "0.953 x best product over peak; the factor as " + fit});
+    all.push_back(
+        {"product ceiling", Ceiling(), "", "0.953 x best product over peak; the factor as " + fit});
     all.push_back({"wave share", kWaveShare, "", fit});
     all.push_back({"inner dimension at half rate", kInnerHalf, "", fit});
     all.push_back({"weight gradient factor", kWeightGradientFactor, "", fit});
@@ -213,6 +213,8 @@ class Accelerator final : public Hardware {
     machine_.outside_allocator = Bytes(overhead_);
     machine_.fragmentation = fragmentation_;
     machine_.host_memory = Bytes(file_of_.host_memory);
+    machine_.host_bandwidth = BytesPerSecond(file_of_.host_bandwidth);
+    machine_.host_memory_bandwidth = BytesPerSecond(file_of_.host_memory_bandwidth);
     machine_.peak = FlopsPerSecond(Peak());
     machine_.memory_bandwidth = BytesPerSecond(file_of_.memory_bandwidth);
     machine_.price_per_device_hour = price_;
@@ -222,8 +224,8 @@ class Accelerator final : public Hardware {
       Tier tier;
       tier.name = line.name;
       // The last tier holds all, and no tier less than the one before it.
-      tier.devices = std::max(inner, last || line.devices == 0 ? std::max(devices_, line.devices)
-                                                               : line.devices);
+      tier.devices = std::max(
+          inner, last || line.devices == 0 ? std::max(devices_, line.devices) : line.devices);
       // An oversubscribed tier is priced as if all devices used it at once.
       tier.bandwidth = BytesPerSecond(line.bandwidth / line.oversubscription);
       tier.latency = Seconds(line.latency);

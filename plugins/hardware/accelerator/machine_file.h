@@ -51,8 +51,7 @@ struct TierLine {
 };
 
 // The tiers of a list, false after a mistake.
-inline bool ReadTiers(const Value& list, const InitContext& context,
-                      std::vector<TierLine>* tiers) {
+inline bool ReadTiers(const Value& list, const InitContext& context, std::vector<TierLine>* tiers) {
   Diagnostics& diagnostics = *context.diagnostics;
   const auto wrong = [&](const Place& place, std::string message, std::string hint) {
     diagnostics.Error("hardware.tiers", place, std::move(message), std::move(hint));
@@ -62,8 +61,8 @@ inline bool ReadTiers(const Value& list, const InitContext& context,
       "write tiers = [{ name = \"nvlink\", devices = 8, bandwidth = \"450 GB/s\" }, { name = "
       "\"infiniband\", bandwidth = \"50 GB/s\" }]";
   if (list.kind != Value::kArray)
-    return wrong(list.place, std::string("tiers must be a list of tables, not ") +
-                                 Value::Name(list.kind),
+    return wrong(list.place,
+                 std::string("tiers must be a list of tables, not ") + Value::Name(list.kind),
                  example);
   if (list.array.empty()) return wrong(list.place, "tiers is empty", example);
   if (list.array.size() > static_cast<std::size_t>(kMaxTiers))
@@ -106,6 +105,7 @@ inline bool ReadTiers(const Value& list, const InitContext& context,
 struct MachineFile {
   std::string machine;
   double memory = 0, usable_memory = 0, overhead = 2.0 * 1024 * 1024 * 1024, host_memory = 0;
+  double host_bandwidth = 55e9, host_memory_bandwidth = 24e9;
   double fragmentation = 0.04;
   double memory_bandwidth = 0, memory_efficiency = 0.825, launch = 3e-6;
   double peak_bf16 = 0, peak_fp8 = 0, peak_tf32 = 0, peak_fp32 = 0;
@@ -135,6 +135,10 @@ struct MachineFile {
     amount("usable_memory", "what the driver shows", Unit::kBytes, &usable_memory);
     zero("overhead", "outside the allocator", Unit::kBytes, &overhead);
     zero("host_memory", "of the host, for each device", Unit::kBytes, &host_memory);
+    amount("host_bandwidth", "of a device to its host, one direction", Unit::kBytesPerSecond,
+           &host_bandwidth);
+    amount("host_memory_bandwidth", "what an optimizer on the host reaches, for each device",
+           Unit::kBytesPerSecond, &host_memory_bandwidth);
     share("fragmentation", "reserved and not used, of what is allocated", &fragmentation);
     amount("memory_bandwidth", "data sheet", Unit::kBytesPerSecond, &memory_bandwidth);
     v.Number({.name = "memory_efficiency",
@@ -166,11 +170,11 @@ struct MachineFile {
     if (table.kind != Value::kTable) return false;  // said already
     Diagnostics& diagnostics = *context.diagnostics;
     const std::size_t before = diagnostics.all().size();
-    context.read_table(table, {"tiers", "sources", "source"}, [&](ParameterVisitor& v) { Visit(v); });
+    context.read_table(table, {"tiers", "sources", "source"},
+                       [&](ParameterVisitor& v) { Visit(v); });
     const auto need = [&](const char* key, double value, const char* example) {
       if (value > 0 || table.Find(key) != nullptr) return;
-      diagnostics.Error("hardware.machine", FilePlace(table),
-                        std::string("a machine needs ") + key,
+      diagnostics.Error("hardware.machine", FilePlace(table), std::string("a machine needs ") + key,
                         std::string("write ") + key + " = \"" + example + "\"");
     };
     need("memory", memory, "80 GB");
@@ -185,8 +189,7 @@ struct MachineFile {
     }
     CheckSources(table, diagnostics);
     if (diagnostics.all().size() != before) return false;
-    if (best_product > peak_bf16)
-      TooFast("best_product", "peak_bf16", table, diagnostics);
+    if (best_product > peak_bf16) TooFast("best_product", "peak_bf16", table, diagnostics);
     if (peak_fp8 > 0 && best_product_fp8 > peak_fp8)
       TooFast("best_product_fp8", "peak_fp8", table, diagnostics);
     if (diagnostics.all().size() != before) return false;
@@ -201,8 +204,7 @@ struct MachineFile {
   static void TooFast(const char* key, const char* peak, const Value& table,
                       Diagnostics& diagnostics) {
     diagnostics.Error("hardware.machine", table.Find(key)->place,
-                      std::string(key) + " is more than " + peak,
-                      "a product cannot beat the peak");
+                      std::string(key) + " is more than " + peak, "a product cannot beat the peak");
   }
 
   void CheckSources(const Value& table, Diagnostics& diagnostics) const {
@@ -218,9 +220,9 @@ struct MachineFile {
     for (const auto& [key, value] : table.table) keys.push_back(key);
     for (const auto& [key, value] : sources->table) {
       if (value.kind != Value::kText) {
-        diagnostics.Error("hardware.sources", value.place,
-                          "the source of " + key + " must be a string, not " +
-                              Value::Name(value.kind));
+        diagnostics.Error(
+            "hardware.sources", value.place,
+            "the source of " + key + " must be a string, not " + Value::Name(value.kind));
       } else if (table.Find(key) == nullptr) {
         const std::string near = Nearest(key, keys);
         diagnostics.Error("hardware.sources", value.key_place,
@@ -259,6 +261,9 @@ struct MachineFile {
     add("overhead", overhead, "B", "a context and three communicators of about 0.5 GiB");
     add("fragmentation", fragmentation, "", "median of 36 published runs");
     add("host_memory", host_memory, "B", "not stated");
+    add("host_bandwidth", host_bandwidth, "B/s", "PCIe 5.0 x16, of 63 GB/s");
+    add("host_memory_bandwidth", host_memory_bandwidth, "B/s",
+        "16 channels of DDR4-3200 over eight, of which an optimizer reaches 0.46");
     add("memory_bandwidth", memory_bandwidth, "B/s", "");
     add("memory_efficiency", memory_efficiency, "", "as on H100");
     add("launch", launch, "s", "as on H100");
