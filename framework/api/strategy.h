@@ -130,6 +130,8 @@ struct RecomputeEdit {       // phase activations
   OpFilter which;            // ops whose outputs are not kept
   bool whole_block = false;  // replay all of a block, its last collective too, from its kept input
   int segment = 1;           // whole_block: layers that share one kept input
+  // whole_block: of so many layers only the first, or only so many of each pipeline rank; 0: all.
+  int every = 1, per_rank = 0;
 };
 struct KeepMovedEdit {  // phase activations: saved as used (gathered) instead of as stored (the
                         // slice)

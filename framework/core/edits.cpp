@@ -8,6 +8,7 @@
 #include "core/derive.h"
 #include "core/mesh_builder.h"
 #include "core/place.h"
+#include "core/share_layers.h"
 
 namespace shardlab {
 namespace {
@@ -44,6 +45,7 @@ class Applier {
     Each<KeepMovedEdit>([&](const KeepMovedEdit& e, const Edit&) {
       EachTensor(e.which, [](Tensor& t) { t.keep_moved = true; });
     });
+    ShareLayers(out_.program);
     if (diagnostics_.HasErrors()) return std::nullopt;
     out_.derived = Derive(out_.program, out_.mesh);
     StateFacts();
@@ -259,6 +261,8 @@ class Applier {
       if (e.whole_block) {
         layer.whole_block_recompute = true;
         layer.segment = e.segment;
+        layer.every = e.every;
+        layer.per_rank = e.per_rank;
       }
     }
   }

@@ -170,6 +170,18 @@ struct LayerClass {
   // together.
   bool whole_block_recompute = false;
   int segment = 1;
+  // Of its layers only some are treated as this class is: of so many the first, or so many of each
+  // pipeline rank; a copy of the class, which stands behind it, takes the others. 1 and 0: all.
+  int every = 1;
+  int per_rank = 0;
+  ClassId copy_of;  // of a copy
+  bool shared() const { return every > 1 || per_rank > 0; }
+};
+
+// One layer of the model, in the order of the model.
+struct LayerAt {
+  ClassId layer_class;  // never a copy
+  int index = 0;        // among the layers of its class
 };
 
 struct ModelFacts {
@@ -205,6 +217,12 @@ class SHARDLAB_EXPORT Program final {
   Tensor& tensor(TensorId id) { return tensors[id.index()]; }
   const Op& op(OpId id) const { return ops[id.index()]; }
   const LayerClass& layer_class(ClassId id) const { return classes[id.index()]; }
+
+  // Every layer between the ends.
+  std::vector<LayerAt> LayersInOrder() const;
+  // The class that treats this layer: its own, or the copy. `on_rank`: how many layers of its
+  // pipeline rank come before it, in the order in which shares are dealt out.
+  ClassId TreatedBy(const LayerAt& layer, int on_rank) const;
 
   DimensionId FindDimension(std::string_view name) const;  // invalid when the model has none
   DimensionId FindKind(DimensionKind kind) const;

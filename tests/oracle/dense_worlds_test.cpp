@@ -86,6 +86,28 @@ TEST(DenseWorldsTest, SegmentsOfRecomputedLayers) {
   Conclude(tally, "dense, segments of layers");
 }
 
+// Of three layers the first and third, or the first two; the others keep all.
+TEST(DenseWorldsTest, SomeLayersAreRecomputed) {
+  const Program rolled = ToyModel({.layers = 3});
+  const Setting setting(Unroll(rolled), {});
+  Tally tally;
+  for (const Choices& choices : Product({kData,
+                                         kTensor,
+                                         {{}, {ZeroStage(3)}, {ZeroStage(3, true)}},
+                                         {{RecomputeSome(2, 0)}, {RecomputeSome(1, 2)}}})) {
+    const std::optional<Edited> edited = ApplyThenUnroll(rolled, choices);
+    ASSERT_TRUE(edited.has_value());
+    ASSERT_EQ(edited->program.classes.size(), 5u);
+    const bool stride = choices.back().name.find("every 2") != std::string::npos;
+    for (std::size_t layer = 0; layer < 3; ++layer) {
+      EXPECT_EQ(edited->program.classes[1 + layer].whole_block_recompute,
+                stride ? layer != 1 : layer < 2);
+    }
+    RunEveryMesh(setting, choices, *edited, kRanks, tally);
+  }
+  Conclude(tally, "dense, some layers recomputed");
+}
+
 TEST(DenseWorldsTest, CutsAndRealisedTransfers) {
   RunAll("dense, cuts and realised transfers", {.layers = 1}, {},
          {kData, kTensor, kContext, kRealised});

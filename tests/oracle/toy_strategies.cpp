@@ -131,6 +131,18 @@ Choice HybridShard() {
   });
 }
 
+Choice RecomputeSome(int every, int per_rank) {
+  return Make("recompute every " + std::to_string(every) + ", a rank " + std::to_string(per_rank),
+              [every, per_rank](Editor& edit) {
+                RecomputeEdit recompute;
+                recompute.which = [](const OpView& op) { return op.InBlock(); };
+                recompute.whole_block = true;
+                recompute.every = every;
+                recompute.per_rank = per_rank;
+                edit.Recompute(recompute);
+              });
+}
+
 Choice RecomputeBlock(int segment) {
   return Make("recompute block/" + std::to_string(segment), [segment](Editor& edit) {
     RecomputeEdit recompute;

@@ -38,6 +38,7 @@ enum class OnHost { kNothing, kOptimizer, kAll };
 Choice ZeroStage(int stage, bool keep_after_forward = false, OnHost host = OnHost::kNothing);
 Choice HybridShard();  // ZeRO-3 over an axis that borrows from data
 Choice RecomputeBlock(int segment);
+Choice RecomputeSome(int every, int per_rank);  // some layers of a class alone
 Choice RecomputeSelective();
 Choice OpenCombine();        // the sum of sliced experts passes through combine
 Choice KeepGathered();       // what was gathered stays gathered for the backward pass
