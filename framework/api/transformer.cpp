@@ -654,8 +654,14 @@ class Writer {
     const TensorId tokens = p_.Data("tokens", "bs");
     double others = s_.Norm(s_.hidden) * (s_.embedding_norm ? 1 : 0);
     others += static_cast<double>(s_.positions) * s_.hidden;
-    table_ = p_.Parameter("embedding", "v", s_.hidden + others / s_.vocabulary);
+    // A tied head uses the matrix alone.
+    const double together = s_.tied ? 0 : others / s_.vocabulary;
+    table_ = p_.Parameter("embedding", "v", s_.hidden + together);
     p_.Scale(p_.Lump("embed", {tokens, "bs"}, {table_, "v"}, "bsv", TensorRole::kActivation), 0);
+    if (s_.tied && others > 0) {
+      const TensorId rest = p_.Parameter("positions and norm", "v", others / s_.vocabulary);
+      p_.Scale(p_.Lump("places", {tokens, "bs"}, {rest, "v"}, "bsv", TensorRole::kActivation), 0);
+    }
     p_.EndClass();
   }
 
@@ -713,6 +719,8 @@ class Writer {
     const TensorId targets = p_.Data("targets", "bs");
     const double matrix = s_.tied ? 0 : s_.hidden;
     const double others = s_.Norm(s_.hidden) + (s_.head_bias ? s_.vocabulary : 0);
+    if (s_.tied)
+      p_.Scale(p_.Lump("head", {targets, "bs"}, {table_, "v"}, "bsv", TensorRole::kActivation), 0);
     if (matrix + others > 0) {
       const TensorId head = p_.Parameter("head and norm", "v", matrix + others / s_.vocabulary);
       p_.Scale(p_.Lump("logits", {targets, "bs"}, {head, "v"}, "bsv", TensorRole::kActivation), 0);
@@ -755,11 +763,6 @@ absl::Status Transformer::Describe(ProgramBuilder& p, const ModelRequest& reques
     writer.Coarse();
   } else {
     writer.Ops();
-  }
-  if (s.tied) {
-    p.Limit(AxisRole::kPipeline,
-            "tied embedding and head are one matrix, which two pipeline ranks would both need",
-            "write schedule.degree = 1, or model.tied = false");
   }
   if (s.ExpertLayers() > 0 && s.moe_every > 1) {
     p.Limit(AxisRole::kPipeline,

@@ -46,8 +46,10 @@ class Applier {
       EachTensor(e.which, [](Tensor& t) { t.keep_moved = true; });
     });
     ShareLayers(out_.program);
+    OpenSharedEnds(out_.program);
     if (diagnostics_.HasErrors()) return std::nullopt;
     out_.derived = Derive(out_.program, out_.mesh);
+    ShareEnds();
     StateFacts();
     Realise();
     RefuseImpossible();
@@ -264,6 +266,23 @@ class Applier {
         layer.every = e.every;
         layer.per_rank = e.per_rank;
       }
+    }
+  }
+
+  // The sum of a gradient of which two pipeline ranks have a part is no transfer between layouts:
+  // it is stated, as part of the model.
+  void ShareEnds() {
+    for (std::size_t c = 0; c < out_.program.classes.size(); ++c) {
+      const TensorId both = out_.program.classes[c].both_ends;
+      if (!both.valid()) continue;
+      Declared row;
+      row.name = absl::StrCat(out_.program.tensor(both).name, " gradient, both ends");
+      row.why =
+          "the first and the last pipeline rank each have a copy of this matrix and a part of "
+          "its gradient (Megatron-LM, finalize_model_grads)";
+      row.role = AxisRole::kPipeline;
+      row.layer_class = ClassId(c);
+      out_.derived.declared.push_back(std::move(row));
     }
   }
 

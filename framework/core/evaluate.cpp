@@ -127,11 +127,24 @@ void AddTransfer(const Composition& c, const Plan& plan, const TransferRow& row,
   (forward ? cost.blocking_forward : cost.blocking_backward)[role] += seconds;
 }
 
+// Between the first and the last pipeline rank, which are as far apart as neighbours at the most.
+double EndsSeconds(const Composition& c, const Plan& plan, const TransferPrice& price,
+                   const Workspace& w) {
+  if (plan.pipeline == 1) return 0;
+  return c.network
+      ->TransferTime({price.collective, Bytes(Payload(price, w))}, w.spans.PipelineHop())
+      .value();
+}
+
 void AddTransfers(const Composition& c, const Plan& plan, Workspace& w) {
   for (std::size_t i = 0; i < c.form.transfer_prices.size(); ++i) {
     const TransferPrice& price = c.form.transfer_prices[i];
     if (price.collective == Collective::kHostCopy) {
       w.transfer_seconds[i] = Payload(price, w) / c.hardware->machine().host_bandwidth.value();
+      continue;
+    }
+    if (price.ends) {
+      w.transfer_seconds[i] = EndsSeconds(c, plan, price, w);
       continue;
     }
     w.transfer_seconds[i] = w.degrees[price.mask] <= 1

@@ -147,6 +147,7 @@ class Explainer {
       const bool copy = row.host && ((row.account == Account::kParameters && !w.home_on_host) ||
                                      (row.account == Account::kGradients && !w.gradient_on_host));
       if (copy) entry.row += " (pinned copy)";
+      if (row.layer_class != w.layer_class.index()) entry.row += ", last rank's copy";
       const bool sharded = at->Flat() != 0 && w.state_author >= 0;
       entry.author = sharded ? Author(w.state_author) : CutAuthor(w, *at);
       entry.formula = absl::StrCat(LayersText(n), SizeText(w, *at), " x ", ShortNumber(width), " B",
@@ -363,7 +364,9 @@ class Explainer {
     std::vector<bool> hides;
     for (const TransferRow& row : c_.form.transfers) {
       const TransferPrice& price = c_.form.transfer_prices[row.price];
-      if (w_.degrees[price.mask] <= 1 && price.collective != Collective::kHostCopy) continue;
+      if (price.ends ? plan_.pipeline == 1
+                     : w_.degrees[price.mask] <= 1 && price.collective != Collective::kHostCopy)
+        continue;
       const double layers = row.per_layer ? LayersOnRank(rank, row.layer_class) : 1;
       if (layers == 0) continue;
       TransferEntry entry = Transfer(row, layers);
@@ -426,12 +429,18 @@ class Explainer {
     const TransferPrice& price = c_.form.transfer_prices[row.price];
     const double payload = Payload(price, w_);
     const bool copy = price.collective == Collective::kHostCopy;
-    entry.axis = copy ? Name(AxisRole::kHost) : AxisName(c_.form.masks[price.mask]);
+    entry.axis = copy         ? Name(AxisRole::kHost)
+                 : price.ends ? Name(AxisRole::kPipeline)
+                              : AxisName(c_.form.masks[price.mask]);
     entry.role = row.role;
     entry.collective = Name(price.collective);
     entry.phase = Name(row.phase);
     entry.count = layers * (row.when == When::kMicroBatch ? plan_.micro_batches : 1) / row.unit;
-    if (!copy) entry.span = w_.span_of[price.mask];
+    if (price.ends) {
+      entry.span = w_.spans.PipelineHop();
+    } else if (!copy) {
+      entry.span = w_.span_of[price.mask];
+    }
     entry.group_size = entry.span.size;
     const TransferShape shape{price.collective, Bytes(payload)};
     entry.bytes_per_call = SentShare(price.collective, entry.group_size) * payload;
@@ -488,11 +497,12 @@ class Explainer {
     add(forward, "activations", Phase::kForward);
     add(backward, "gradients", Phase::kInputGradient);
     double sent = 0;
-    for (const TransferEntry& t : out_.transfers)
-      sent += t.role == AxisRole::kPipeline ? t.seconds : 0;
+    const auto message = [](const TransferEntry& t) {
+      return t.role == AxisRole::kPipeline && !t.declared;
+    };
+    for (const TransferEntry& t : out_.transfers) sent += message(t) ? t.seconds : 0;
     for (TransferEntry& t : out_.transfers) {
-      if (t.role == AxisRole::kPipeline && sent > 0)
-        t.exposed_seconds = out_.exposed_pipeline * t.seconds / sent;
+      if (message(t) && sent > 0) t.exposed_seconds = out_.exposed_pipeline * t.seconds / sent;
     }
   }
 

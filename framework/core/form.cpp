@@ -1,14 +1,20 @@
 #include "core/form.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shardlab {
 namespace {
 
 class Compiler {
  public:
-  Compiler(const Edited& edited, const Precision& precision, const OptimizerStates& states)
-      : edited_(edited), program_(edited.program), precision_(precision), states_(states) {}
+  Compiler(const Edited& edited, const Precision& precision, const OptimizerStates& states,
+           const AccountingRules& rules)
+      : edited_(edited),
+        program_(edited.program),
+        precision_(precision),
+        states_(states),
+        rules_(rules) {}
 
   Form Run() {
     form_.masks.push_back(0);
@@ -20,11 +26,11 @@ class Compiler {
       form_.classes.push_back(
           {layer.position, layer.repeat, layer.segment, layer.whole_block_recompute});
     }
-    for (const Tensor& w : program_.tensors) {
-      if (w.role != TensorRole::kParameter || !Fetched(w)) continue;
-      Form::ClassRow& row = form_.classes[w.layer_class.index()];
-      row.unit = Unit(w);
-      row.ahead = w.ahead;
+    for (const auto& [id, layer] : Parameters()) {
+      const Tensor& w = program_.tensor(id);
+      if (!Fetched(w)) continue;
+      form_.classes[layer].unit = Unit(w);
+      form_.classes[layer].ahead = w.ahead;
     }
     form_.tokens = TokensBlock();
     form_.boundary = BoundaryBlock();
@@ -95,6 +101,22 @@ class Compiler {
     return AddBlock({tensor.scale * per_element, Product(std::move(locals)), Mask(at.Flat())});
   }
 
+  // With the classes that hold them: a copy at the other end has a class of its own.
+  std::vector<std::pair<TensorId, std::size_t>> Parameters() const {
+    std::vector<std::pair<TensorId, std::size_t>> all;
+    for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
+      const Tensor& w = program_.tensors[i];
+      if (w.role == TensorRole::kParameter) all.emplace_back(i, w.layer_class.index());
+    }
+    for (std::size_t c = 0; c < program_.classes.size(); ++c) {
+      if (IsCopy(program_.classes[c])) all.emplace_back(program_.classes[c].both_ends, c);
+    }
+    return all;
+  }
+  static bool IsCopy(const LayerClass& row) {
+    return row.both_ends.valid() && row.position == StagePosition::kLast;
+  }
+
   // Weights that are not where they are used.
   static bool Fetched(const Tensor& w) { return w.home.Flat() != 0 || w.home_on_host; }
 
@@ -146,11 +168,9 @@ class Compiler {
   }
 
   void States() {
-    for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
-      const Tensor& w = program_.tensors[i];
-      if (w.role != TensorRole::kParameter) continue;
-      const auto layer = static_cast<std::uint8_t>(w.layer_class.value());
-      const TensorId id(i);
+    for (const auto& [id, holder] : Parameters()) {
+      const Tensor& w = program_.tensor(id);
+      const auto layer = static_cast<std::uint8_t>(holder);
       const auto lies = [&](Account account, const Placement& at, double width, bool host,
                             std::int16_t state = -1) {
         form_.state.push_back(
@@ -160,7 +180,7 @@ class Compiler {
       const double weight = Width(DtypeSlot::kParameters), slope = Width(DtypeSlot::kGradients);
       lies(Account::kParameters, w.home, weight, w.home_on_host);
       lies(Account::kGradients, w.gradient, slope, w.gradient_on_host);
-      for (const std::int16_t s : states_.of_tensor[i])
+      for (const std::int16_t s : states_.of_tensor[id.index()])
         lies(Account::kOptimizer, w.state, StateBytes(s), w.state_on_host, s);
       // An optimizer on the host works on copies in pinned memory.
       if (w.state_on_host && !w.home_on_host) lies(Account::kParameters, w.state, weight, true);
@@ -396,13 +416,24 @@ class Compiler {
     return index;
   }
 
+  // A copy's gradient is reduced, and the copy updated, as the parameter's own.
   void AddMove(std::size_t index) {
+    const Step& step = edited_.derived.steps[index];
+    AddMove(index, step.layer_class);
+    if (step.phase < Phase::kReduce) return;
+    for (std::size_t c = 0; c < program_.classes.size(); ++c) {
+      if (IsCopy(program_.classes[c]) && program_.classes[c].both_ends == step.source.tensor)
+        AddMove(index, ClassId(c));
+    }
+  }
+
+  void AddMove(std::size_t index, ClassId layer) {
     const Step& step = edited_.derived.steps[index];
     if (step.collective == Collective::kSlice) return;
     const Tensor& tensor = program_.tensor(step.source.tensor);
     if (tensor.role == TensorRole::kData) return;
     TransferRow row;
-    row.layer_class = static_cast<std::uint8_t>(step.layer_class.value());
+    row.layer_class = static_cast<std::uint8_t>(layer.value());
     row.phase = step.phase;
     row.when = step.when;
     row.hide = step.hide;
@@ -492,11 +523,27 @@ class Compiler {
     row.when = declared.when;
     row.hide = declared.hide;
     row.role = declared.role;
+    if (row.per_layer) {
+      const TensorId both = program_.layer_class(declared.layer_class).both_ends;
+      if (both.valid()) return AddBothEnds(row, program_.tensor(both), index);
+    }
     std::vector<std::uint8_t> locals;
     for (const DimensionId dim : declared.dims) locals.push_back(Local(dim, 0));
     const std::uint16_t payload = AddBlock({declared.bytes, Product(std::move(locals)), 0});
     row.price = PriceOf({declared.collective, Mask(declared.group), {payload}});
     row.declared = static_cast<std::int32_t>(index);
+    form_.transfers.push_back(row);
+  }
+
+  // All-reduced as it is accumulated. The classroom's step has no messages between pipeline ranks.
+  void AddBothEnds(TransferRow row, const Tensor& w, std::size_t declared) {
+    TransferPrice price;
+    price.collective = Collective::kAllReduce;
+    price.payload = {TensorBlock(w, w.gradient, Width(DtypeSlot::kGradients))};
+    price.ends = true;
+    if (rules_.coarse_program) row.hide = HideBehind::kIgnored;
+    row.price = PriceOf(std::move(price));
+    row.declared = static_cast<std::int32_t>(declared);
     form_.transfers.push_back(row);
   }
 
@@ -540,9 +587,9 @@ class Compiler {
                     row.block, row.when);
     }
     if (form_.state_width == 0) {
-      for (const Tensor& w : program_.tensors) {
-        if (w.role != TensorRole::kParameter) continue;
-        AddMemoryTerm(static_cast<std::uint8_t>(w.layer_class.value()),
+      for (const auto& [id, layer] : Parameters()) {
+        const Tensor& w = program_.tensor(id);
+        AddMemoryTerm(static_cast<std::uint8_t>(layer),
                       w.state_on_host ? kHostUpdatedSlot : kUpdatedSlot,
                       TensorBlock(w, w.state, 1));
       }
@@ -639,6 +686,7 @@ class Compiler {
   const Program& program_;
   const Precision& precision_;
   const OptimizerStates& states_;
+  const AccountingRules& rules_;
   Form form_;
 };
 
@@ -689,7 +737,7 @@ OptimizerStates OptimizerStatesOf(const Program& program, const Optimizer& optim
 
 Form CompileForm(const Edited& edited, const Precision& precision, const OptimizerStates& states,
                  const AccountingRules& rules) {
-  Form form = Compiler(edited, precision, states).Run();
+  Form form = Compiler(edited, precision, states, rules).Run();
   for (const TransferRow& t : form.transfers) {
     const bool overlaps = t.hide == HideBehind::kLastBackward || t.hide == HideBehind::kOp ||
                           (t.hide == HideBehind::kPrefetch && !rules.prefetch_hides_in_slot);

@@ -154,6 +154,7 @@ struct TransferPrice {
   Collective collective = Collective::kAllReduce;
   std::uint8_t mask = 0;
   std::vector<std::uint16_t> payload;  // blocks, summed
+  bool ends = false;                   // between the first and the last pipeline rank
 
   friend bool operator==(const TransferPrice&, const TransferPrice&) = default;
 };

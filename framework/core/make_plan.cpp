@@ -108,6 +108,7 @@ class PlanMaker {
     for (std::size_t stage = 0; stage < split.size(); ++stage) {
       for (std::size_t c = 0; c < program.classes.size(); ++c) {
         const StagePosition position = program.classes[c].position;
+        if (program.classes[c].both_ends.valid() && !EndsApart()) continue;
         if ((position == StagePosition::kFirst && stage == 0) ||
             (position == StagePosition::kLast && stage + 1 == split.size()))
           of_stage[c] = 1;
@@ -119,6 +120,22 @@ class PlanMaker {
       of_stage += program.classes.size();
     }
     return counts;
+  }
+
+  // The first and the last stage are on different pipeline ranks.
+  bool EndsApart() const {
+    if (plan_.pipeline == 1 || c_.schedule == nullptr) return false;
+    const ScheduleShape shape{plan_.pipeline, plan_.chunks, 1};
+    for (int rank = 0; rank < plan_.pipeline; ++rank) {
+      bool first = false, last = false;
+      for (int chunk = 0; chunk < plan_.chunks; ++chunk) {
+        const int stage = c_.schedule->StageOf(shape, rank, chunk);
+        first |= stage == 0;
+        last |= stage + 1 == plan_.pipeline * plan_.chunks;
+      }
+      if (first && last) return false;
+    }
+    return true;
   }
 
   // A rank's share of layers is dealt out to its chunks in turn: to the first layer of each, then

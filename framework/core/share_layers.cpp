@@ -59,7 +59,35 @@ void CopyRows(Program& program, ClassId original) {
   moved(row.output);
 }
 
+bool UsedAtTheLastStage(const Program& program, TensorId id) {
+  for (const Op& op : program.ops) {
+    if (program.layer_class(op.layer_class).position != StagePosition::kLast) continue;
+    for (const Operand& operand : op.inputs) {
+      if (operand.tensor == id) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
+
+void OpenSharedEnds(Program& program) {
+  for (std::size_t t = 0; t < program.tensors.size(); ++t) {
+    const Tensor& w = program.tensors[t];
+    if (w.role != TensorRole::kParameter ||
+        program.layer_class(w.layer_class).position != StagePosition::kFirst ||
+        !UsedAtTheLastStage(program, TensorId(t)))
+      continue;
+    for (const StagePosition end : {StagePosition::kFirst, StagePosition::kLast}) {
+      LayerClass row;
+      row.name = absl::StrCat(w.name, end == StagePosition::kLast ? ", copy on the last rank"
+                                                                  : ", used on the last rank");
+      row.position = end;
+      row.both_ends = TensorId(t);
+      program.classes.push_back(std::move(row));
+    }
+  }
+}
 
 void ShareLayers(Program& program) {
   for (std::size_t c = 0; c < program.classes.size(); ++c) {

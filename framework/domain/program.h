@@ -176,6 +176,9 @@ struct LayerClass {
   int per_rank = 0;
   ClassId copy_of;  // of a copy
   bool shared() const { return every > 1 || per_rank > 0; }
+  // What a parameter costs that ops of another end use too, where the two ends are on different
+  // pipeline ranks: on the last rank a copy of it, on both the sum of its gradients. No rows.
+  TensorId both_ends;
 };
 
 // One layer of the model, in the order of the model.
