@@ -338,8 +338,12 @@ namespace {
 
 class Writer {
  public:
-  Writer(ProgramBuilder& p, const TransformerShape& shape, double sequence)
-      : p_(p), s_(shape), share_(shape.AttentionShare(sequence)) {}
+  Writer(ProgramBuilder& p, const TransformerShape& shape, const ModelRequest& request)
+      : p_(p),
+        s_(shape),
+        share_(shape.AttentionShare(request.sequence_length)),
+        dropout_(request.dropout > 0),
+        eager_(request.eager_attention) {}
 
   // Dimensions that no tensor has are left out: a strategy that cuts them asks that they divide.
   void Dimensions(double sequence) {
@@ -366,6 +370,8 @@ class Writer {
       if (s_.q_lora > 0) p_.Dimension('q', "q_latent", s_.q_lora);
     }
     p_.Alias('t', 's');  // keys of attention
+    // Those that scores in memory have: whoever cuts the sequence leaves them whole.
+    if (eager_) p_.Dimension('z', "keys", sequence);
     if (s_.mtp) p_.Alias('j', 'h');
   }
 
@@ -443,11 +449,31 @@ class Writer {
 
   TensorId AttentionEnd(TensorId o, TensorId wo, const char* o_labels, const char* w_labels) {
     p_.ScaleFlops(share_);
-    // FlashAttention keeps one log-sum-exp per query and head (Dao et al. 2022, arXiv 2205.14135,
-    // algorithm 1).
-    p_.Stash("attention log-sum-exp", "bskg", TensorRole::kActivation, DtypeSlot::kStatistics);
+    Scores();
     const TensorId y = p_.Product("o", {o, o_labels}, {wo, w_labels}, "bsh", TensorRole::kStream);
     return Biased(s_.o_bias, "attention.o", y, "bsh", "h");
+  }
+
+  // What attention keeps for its backward pass.
+  void Scores() {
+    constexpr TensorRole kInside = TensorRole::kActivation;
+    if (!eager_) {
+      // FlashAttention keeps one log-sum-exp per query and head (Dao et al. 2022, arXiv 2205.14135,
+      // algorithm 1), and of dropout the generator's state.
+      p_.Stash("attention log-sum-exp", "bskg", kInside, DtypeSlot::kStatistics);
+      return;
+    }
+    // The soft-max's output, and with dropout its mask and what it leaves: 5 a s^2 b bytes
+    // (Korthikanti et al. 2022, arXiv 2205.05198, section 4.1).
+    p_.Stash("attention probabilities", "bskgz", kInside, DtypeSlot::kCompute);
+    if (!dropout_) return;
+    p_.Stash("attention dropout mask", "bskgz", kInside, DtypeSlot::kMask);
+    p_.Stash("attention dropped probabilities", "bskgz", kInside, DtypeSlot::kCompute);
+  }
+
+  // Behind the last op, on the stream.
+  void Dropout(const char* name) {
+    if (dropout_) p_.Stash(name, "bsh", TensorRole::kStream, DtypeSlot::kMask);
   }
 
   // Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1), as it is trained:
@@ -569,6 +595,7 @@ class Writer {
       x = p_.Add("add position", {x, "bsh"}, {rows, "bsh"});
     }
     if (s_.embedding_norm) x = Norm("embedding norm", "embedding.norm", x);
+    Dropout("embedding dropout mask");
     p_.Output(x);
     p_.EndClass();
   }
@@ -584,17 +611,21 @@ class Writer {
     if (s_.parallel) {
       const TensorId n1 = Norm("attention norm", "attention.norm", x);
       const TensorId y = Attention(n1);
+      Dropout("attention output dropout mask");
       const TensorId n2 = s_.norms == 1 ? n1 : Norm("mlp norm", "mlp.norm", x);
       const TensorId z = Feed(n2, routed);
+      Dropout("mlp dropout mask");
       const TensorId both = p_.Add("attention and mlp", {y, "bsh"}, {z, "bsh"});
       return p_.Add("residual", {x, "bsh"}, {both, "bsh"});
     }
     const TensorId n1 = before ? Norm("attention norm", "attention.norm", x) : x;
     TensorId y = Attention(n1);
+    Dropout("attention output dropout mask");
     if (after) y = Norm("attention post norm", "attention.post_norm", y);
     const TensorId middle = p_.Add("attention residual", {x, "bsh"}, {y, "bsh"});
     const TensorId n2 = before ? Norm("mlp norm", "mlp.norm", middle) : middle;
     TensorId z = Feed(n2, routed);
+    Dropout("mlp dropout mask");
     if (after) z = Norm("mlp post norm", "mlp.post_norm", z);
     return p_.Add("mlp residual", {middle, "bsh"}, {z, "bsh"});
   }
@@ -736,6 +767,7 @@ class Writer {
   ProgramBuilder& p_;
   const TransformerShape& s_;
   double share_ = 1;
+  bool dropout_ = false, eager_ = false;
   TensorId table_;
 };
 
@@ -757,7 +789,7 @@ absl::Status Transformer::Describe(ProgramBuilder& p, const ModelRequest& reques
   facts.attention_width = s.AttentionWidth() * s.AttentionShare(request.sequence_length);
   facts.source = source_.empty() ? "dimensions of the scenario" : source_;
 
-  Writer writer(p, s, request.sequence_length);
+  Writer writer(p, s, request);
   writer.Dimensions(request.sequence_length);
   if (request.coarse) {
     writer.Coarse();
