@@ -384,6 +384,7 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
         memory.bytes[Index(account)] += n * cost.bytes[Index(account)];
       }
       memory.updated += n * cost.bytes[kUpdatedSlot];
+      memory.update += n * cost.update;
       if (c.form.on_host) {
         memory.host += n * cost.bytes[kHostSlot];
         memory.host_state += n * cost.bytes[kHostStateSlot];
@@ -512,8 +513,21 @@ double OptimizerSeconds(const Composition& c, const RankMemory& memory) noexcept
   shape.flops = shape.m * c.optimizer->FlopsPerParameter();
   // State is read and written, the gradient read, the parameter written.
   shape.bytes = 2 * state + shape.m * c.form.update_width;
-  if (memory.host == 0) return c.hardware->OpTime(shape).value();
-  return (shape.m > 0 ? c.hardware->OpTime(shape).value() : 0) + HostOptimizerSeconds(c, memory);
+  if (memory.host == 0) return c.hardware->OpTime(shape).value() + memory.update;
+  return memory.update + (shape.m > 0 ? c.hardware->OpTime(shape).value() : 0) +
+         HostOptimizerSeconds(c, memory);
+}
+
+double UpdateSeconds(const Composition& c, const UpdateRow& row, const Workspace& w) noexcept {
+  OpShape shape;
+  shape.kind = OpKind::kProduct;
+  shape.phase = Phase::kUpdate;
+  shape.m = w.blocks[row.rows];
+  shape.n = w.blocks[row.columns];
+  // The products of such a matrix with itself and with what comes of that.
+  shape.k = std::min(shape.m, shape.n);
+  shape.flops = c.optimizer->FlopsOfMatrix(row.kind, shape.m, shape.n);
+  return w.blocks[row.matrices] * c.hardware->OpTime(shape).value();
 }
 
 double HostOptimizerSeconds(const Composition& c, const RankMemory& memory) noexcept {
@@ -536,6 +550,8 @@ void ComputeCosts(const Composition& c, const Plan& plan, int pipeline_rank, Wor
     if (term.when == 0 || w.degrees[term.when] > 1)
       w.costs[term.layer_class].bytes[term.slot] += w.blocks[term.block];
   }
+  for (const UpdateRow& row : c.form.updates)
+    w.costs[row.layer_class].update += UpdateSeconds(c, row, w);
   for (const BufferRow& row : c.form.buffers) {
     double bytes = 0;
     for (const BufferRow::Part& part : row.parts)

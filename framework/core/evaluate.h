@@ -25,7 +25,8 @@ struct ClassCosts {
   // Seconds of collectives per micro-batch that block, by role, in the forward and in the backward
   // pass.
   std::array<double, kAxisRoles> blocking_forward{}, blocking_backward{};
-  std::array<double, kAxisRoles> hidden{};                      // and those that never show
+  std::array<double, kAxisRoles> hidden{};  // and those that never show
+  double update = 0;                        // seconds of the optimizer's work on whole matrices
   double gather_forward = 0, gather_backward = 0, scatter = 0;  // prefetched and trailing
   // Once a step: blocking, hidden behind the last backward as far as it reaches, not counted.
   std::array<double, kAxisRoles> step_blocking{}, step_trailing{}, step_ignored{};
@@ -44,6 +45,7 @@ struct RankMemory {
   double total = 0;
   double in_flight = 1;  // micro-batches
   double updated = 0;    // parameters that the optimizer updates, where Form::state_width is 0
+  double update = 0;     // seconds of the optimizer's work on whole matrices
   // In the memory of the host: all bytes, optimizer state, and as `updated`.
   double host = 0, host_state = 0, host_updated = 0;
 };
@@ -110,6 +112,9 @@ double HopSeconds(const Composition& composition, const Workspace& workspace) no
 double OptimizerSeconds(const Composition& composition, const RankMemory& memory) noexcept;
 // The part of it that the host does: bytes over the host's memory bandwidth.
 double HostOptimizerSeconds(const Composition& composition, const RankMemory& memory) noexcept;
+// One layer's matrices of this row on one rank.
+double UpdateSeconds(const Composition& composition, const UpdateRow& row,
+                     const Workspace& workspace) noexcept;
 OpShape ShapeOf(const Composition& composition, const OpPrice& price,
                 const Workspace& workspace) noexcept;
 

@@ -537,6 +537,24 @@ class Explainer {
       out_.times.push_back(std::move(entry));
     }
     const RankMemory& memory = w_.memory[Size(rank)];
+    for (const UpdateRow& row : c_.form.updates) {
+      const double n = LayersOnRank(rank, row.layer_class);
+      if (n == 0) continue;
+      TimeEntry entry;
+      entry.part = "optimizer";
+      entry.author = c_.optimizer_name;
+      entry.row = absl::StrCat(program_.tensor(row.tensor).name, " as matrices");
+      entry.formula = absl::StrCat(
+          LayersText(n), ShortNumber(w_.blocks[row.matrices]), " x ",
+          ShortNumber(w_.blocks[row.rows]), " x ", ShortNumber(w_.blocks[row.columns]), " (",
+          Significant(
+              c_.optimizer->FlopsOfMatrix(row.kind, w_.blocks[row.rows], w_.blocks[row.columns]) /
+                  1e9,
+              4),
+          " GFLOP each)");
+      entry.seconds = n * UpdateSeconds(c_, row, w_);
+      out_.times.push_back(std::move(entry));
+    }
     const double host =
         c_.rules.count_optimizer_time && memory.host > 0 ? HostOptimizerSeconds(c_, memory) : 0;
     if (host > 0) {
@@ -547,9 +565,10 @@ class Explainer {
                         ShortNumber(c_.hardware->machine().host_memory_bandwidth.value()), " B/s"),
            host});
     }
-    if (out_.evaluation.time.optimizer > host) {
-      out_.times.push_back({"optimizer", c_.optimizer_name, "update", "state read and written once",
-                            out_.evaluation.time.optimizer - host});
+    const double streamed = out_.evaluation.time.optimizer - host - memory.update;
+    if (streamed > 0) {
+      out_.times.push_back(
+          {"optimizer", c_.optimizer_name, "update", "state read and written once", streamed});
     }
   }
 

@@ -9,12 +9,13 @@ namespace {
 class Compiler {
  public:
   Compiler(const Edited& edited, const Precision& precision, const OptimizerStates& states,
-           const AccountingRules& rules)
+           const AccountingRules& rules, const Optimizer& optimizer)
       : edited_(edited),
         program_(edited.program),
         precision_(precision),
         states_(states),
-        rules_(rules) {}
+        rules_(rules),
+        optimizer_(optimizer) {}
 
   Form Run() {
     form_.masks.push_back(0);
@@ -39,6 +40,7 @@ class Compiler {
     for (std::size_t i = 0; i < edited_.derived.steps.size(); ++i) AddStep(i);
     for (TransferRow& row : form_.transfers) PutUnderOp(row);
     Buffers();
+    Updates();
     for (std::size_t i = 0; i < edited_.derived.declared.size(); ++i) AddDeclared(i);
     SumUp();
     return std::move(form_);
@@ -349,6 +351,40 @@ class Compiler {
     }
   }
 
+  // --- whole matrices
+  // -------------------------------------------------------------------------------------
+
+  // Of a product's operand: what is contracted are the rows, what the output has too the columns;
+  // a factor of everything counts matrices (experts).
+  void Updates() {
+    for (const auto& [id, layer] : Parameters()) {
+      const Tensor& w = program_.tensor(id);
+      // Asked once of a square: an optimizer of whole matrices has work there.
+      if (w.state_on_host || !rules_.count_optimizer_time ||
+          optimizer_.FlopsOfMatrix(KindOf(program_, w), 64, 64) == 0)
+        continue;
+      for (const Op& op : program_.ops) {
+        if (op.kind != OpKind::kProduct || op.inputs[1].tensor != id) continue;
+        std::vector<std::uint8_t> rows, columns, matrices;
+        for (std::size_t d = 0; d < w.dims.size(); ++d) {
+          const std::uint8_t factor = op.inputs[1].factors[d];
+          const std::uint8_t size = Local(w.dims[d], w.use.CutOf(w.dims[d]));
+          (!Has(op.output_factors, factor)     ? rows
+           : Has(op.inputs[0].factors, factor) ? matrices
+                                               : columns)
+              .push_back(size);
+        }
+        if (rows.empty() || columns.empty()) break;
+        form_.updates.push_back({static_cast<std::uint8_t>(layer),
+                                 AddBlock({1, Product(std::move(rows)), 0}),
+                                 AddBlock({1, Product(std::move(columns)), 0}),
+                                 AddBlock({1, Product(std::move(matrices)), Mask(w.state.Flat())}),
+                                 KindOf(program_, w), id});
+        break;
+      }
+    }
+  }
+
   // --- buffers
   // --------------------------------------------------------------------------------------------
 
@@ -628,6 +664,11 @@ class Compiler {
     visit(form_.tokens);
     visit(form_.boundary);
     for (MemoryTerm& term : form_.memory_terms) visit(term.block);
+    for (UpdateRow& row : form_.updates) {
+      visit(row.rows);
+      visit(row.columns);
+      visit(row.matrices);
+    }
     for (BufferRow& row : form_.buffers) {
       for (BufferRow::Part& part : row.parts) visit(part.block);
     }
@@ -687,6 +728,7 @@ class Compiler {
   const Precision& precision_;
   const OptimizerStates& states_;
   const AccountingRules& rules_;
+  const Optimizer& optimizer_;
   Form form_;
 };
 
@@ -716,17 +758,21 @@ const char* Name(Account account) {
   return "parameters";
 }
 
+ParameterKind KindOf(const Program& program, const Tensor& parameter) {
+  ParameterKind kind;
+  // The dimension of a lump that has no name is in its scale.
+  kind.dimensions = static_cast<int>(parameter.dims.size()) + (parameter.scale != 1 ? 1 : 0);
+  kind.layer = program.layer_class(parameter.layer_class).position == StagePosition::kLayer;
+  return kind;
+}
+
 OptimizerStates OptimizerStatesOf(const Program& program, const Optimizer& optimizer,
                                   const Precision& precision) {
   OptimizerStates states;
   for (const Tensor& tensor : program.tensors) {
     std::vector<std::int16_t>& own = states.of_tensor.emplace_back();
     if (tensor.role != TensorRole::kParameter) continue;
-    ParameterKind kind;
-    // The dimension of a lump that has no name is in its scale.
-    kind.dimensions = static_cast<int>(tensor.dims.size()) + (tensor.scale != 1 ? 1 : 0);
-    kind.layer = program.layer_class(tensor.layer_class).position == StagePosition::kLayer;
-    for (const OptimizerState& state : optimizer.StatesOf(kind, precision)) {
+    for (const OptimizerState& state : optimizer.StatesOf(KindOf(program, tensor), precision)) {
       const auto known = std::find(states.table.begin(), states.table.end(), state);
       own.push_back(static_cast<std::int16_t>(known - states.table.begin()));
       if (known == states.table.end()) states.table.push_back(state);
@@ -736,8 +782,8 @@ OptimizerStates OptimizerStatesOf(const Program& program, const Optimizer& optim
 }
 
 Form CompileForm(const Edited& edited, const Precision& precision, const OptimizerStates& states,
-                 const AccountingRules& rules) {
-  Form form = Compiler(edited, precision, states, rules).Run();
+                 const AccountingRules& rules, const Optimizer& optimizer) {
+  Form form = Compiler(edited, precision, states, rules, optimizer).Run();
   for (const TransferRow& t : form.transfers) {
     const bool overlaps = t.hide == HideBehind::kLastBackward || t.hide == HideBehind::kOp ||
                           (t.hide == HideBehind::kPrefetch && !rules.prefetch_hides_in_slot);

@@ -43,6 +43,7 @@ struct OptimizerStates {
 };
 OptimizerStates OptimizerStatesOf(const Program& program, const Optimizer& optimizer,
                                   const Precision& precision);
+ParameterKind KindOf(const Program& program, const Tensor& parameter);
 
 struct LocalSize {
   double size = 1;  // whole; batch: of one micro-batch on all ranks that cut it
@@ -108,6 +109,15 @@ struct OpPrice {
   std::array<std::uint16_t, 8> block{};
 
   friend bool operator==(const OpPrice&, const OpPrice&) = default;
+};
+
+// Matrices of a layer that the optimizer works on as wholes, where their state is on the device.
+// Ranks that share the state of a weight share its matrices.
+struct UpdateRow {
+  std::uint8_t layer_class = 0;
+  std::uint16_t rows = 0, columns = 0, matrices = 0;  // blocks; the last over the sharing ranks
+  ParameterKind kind;
+  TensorId tensor;  // for explaining
 };
 
 // What an op needs gathered and nobody keeps: there while that op runs, one op's at a time.
@@ -198,6 +208,7 @@ struct Form {
   std::vector<StateRow> state;
   std::vector<SavedRow> saved;
   std::vector<BufferRow> buffers;
+  std::vector<UpdateRow> updates;
   std::vector<OpRow> ops;
   std::vector<OpPrice> op_prices;
   std::vector<TransferRow> transfers;
@@ -230,6 +241,6 @@ struct Form {
 };
 
 Form CompileForm(const Edited& edited, const Precision& precision, const OptimizerStates& states,
-                 const AccountingRules& rules);
+                 const AccountingRules& rules, const Optimizer& optimizer);
 
 }  // namespace shardlab

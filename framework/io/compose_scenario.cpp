@@ -601,7 +601,7 @@ class Composer {
     if (!edited) return;
     c.edited = std::move(*edited);
     c.states = OptimizerStatesOf(c.edited.program, *c.optimizer, c.precision);
-    c.form = CompileForm(c.edited, c.precision, c.states, c.rules);
+    c.form = CompileForm(c.edited, c.precision, c.states, c.rules, *c.optimizer);
     const std::optional<Plan> plan = MakePlan(c, out_.request, &c.splits, &diagnostics_);
     if (!plan) return;
     c.plan = *plan;
