@@ -380,6 +380,7 @@ class Writer {
     const int routed = s_.ExpertLayers(), dense = s_.layers - routed;
     if (dense > 0) Layer(routed > 0 ? "dense layer" : "layer", dense, false);
     if (routed > 0) Layer("layer", routed, true);
+    Turns();
     Head();
     if (s_.mtp) FurtherToken();
   }
@@ -389,10 +390,21 @@ class Writer {
     const int routed = s_.ExpertLayers(), dense = s_.layers - routed;
     if (dense > 0) CoarseDense(routed > 0 ? "dense layer" : "layer", dense);
     if (routed > 0) CoarseExperts(routed);
+    Turns();
     CoarseHead();
   }
 
  private:
+  // Of each few layers the last has experts, as in Hugging Face's interleave_moe_layer_step and
+  // decoder_sparse_step.
+  void Turns() {
+    if (s_.ExpertLayers() == 0 || s_.moe_every == 1) return;
+    std::vector<int> turns(static_cast<std::size_t>(s_.dense_layers), 0);
+    for (int i = s_.dense_layers; i < s_.layers; ++i)
+      turns.push_back((i - s_.dense_layers + 1) % s_.moe_every == 0 ? 1 : 0);
+    p_.LayerOrder(std::move(turns));
+  }
+
   // --- pieces
 
   TensorId Norm(const std::string& name, const std::string& weight, TensorId x,
@@ -795,11 +807,6 @@ absl::Status Transformer::Describe(ProgramBuilder& p, const ModelRequest& reques
     writer.Coarse();
   } else {
     writer.Ops();
-  }
-  if (s.ExpertLayers() > 0 && s.moe_every > 1) {
-    p.Limit(AxisRole::kPipeline,
-            "layers with and without experts take turns, which a pipeline's stages cannot tell",
-            "write schedule.degree = 1");
   }
   return absl::OkStatus();
 }

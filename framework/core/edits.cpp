@@ -250,6 +250,13 @@ class Applier {
   }
 
   void Recompute(const RecomputeEdit& e, std::int16_t author) {
+    if (e.segment > 1 && !out_.program.order.empty()) {
+      diagnostics_.Error("strategy.segment", PlaceOf(author, "segment"),
+                         absl::StrCat("layers of two kinds take turns in this model: no ",
+                                      e.segment, " neighbours of a kind share a kept input"),
+                         "write segment = 1");
+      return;
+    }
     for (std::size_t i = 0; i < out_.program.ops.size(); ++i) {
       Op& op = out_.program.ops[i];
       if (e.which && !e.which(OpView(out_.program, OpId(i)))) continue;

@@ -19,6 +19,7 @@ void OpenClassBehind(Program& program, ClassId original) {
   program.classes.insert(
       program.classes.begin() + static_cast<std::ptrdiff_t>(original.index()) + 1, copy);
   for (LayerClass& row : program.classes) behind(row.copy_of);
+  for (ClassId& turn : program.order) behind(turn);
   for (Tensor& tensor : program.tensors) behind(tensor.layer_class);
   for (Op& op : program.ops) behind(op.layer_class);
 }

@@ -70,6 +70,9 @@ bool Tensor::Has(DimensionId dim) const {
 
 std::vector<LayerAt> Program::LayersInOrder() const {
   std::vector<LayerAt> layers;
+  std::vector<int> seen(classes.size(), 0);
+  for (const ClassId turn : order) layers.push_back({turn, seen[turn.index()]++});
+  if (!order.empty()) return layers;
   for (std::size_t c = 0; c < classes.size(); ++c) {
     const LayerClass& row = classes[c];
     if (row.position != StagePosition::kLayer || row.copy_of.valid()) continue;

@@ -212,6 +212,7 @@ class SHARDLAB_EXPORT Program final {
   std::vector<Tensor> tensors;
   std::vector<Op> ops;  // forward order; those of one class stand together
   std::vector<LayerClass> classes;
+  std::vector<ClassId> order;  // of each layer, where classes take turns; empty: class after class
   std::vector<Limit> limits;
   std::vector<std::string> authors;  // strategies, in the order of Tensor::author
 
