@@ -23,6 +23,8 @@ std::vector<OptimizerState> Optimizer::StatesOf(const ParameterKind&,
   return States(precision);
 }
 
+double Optimizer::FlopsOfMatrix(const ParameterKind&, double, double) const { return 0; }
+
 double Schedule::EqualSlots(const ScheduleShape&) const { return -1; }
 
 }  // namespace shardlab

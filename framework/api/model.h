@@ -18,6 +18,8 @@ namespace shardlab {
 struct ModelRequest {
   bool coarse = false;  // the classroom program: one attention and one MLP lump a layer
   double sequence_length = 0;
+  double dropout = 0;            // above 0, masks are kept for the backward pass
+  bool eager_attention = false;  // scores of all pairs lie in memory; else a fused kernel
 };
 
 class SHARDLAB_EXPORT Model : public Plugin {

@@ -33,6 +33,9 @@ class SHARDLAB_EXPORT Optimizer : public Plugin {
   // Arithmetic per parameter of one step.
   virtual double FlopsPerParameter() const = 0;
   virtual std::string source() const = 0;
+  // Arithmetic of one step on a whole matrix, done as matrix products; 0 for optimizers that work
+  // element by element.
+  virtual double FlopsOfMatrix(const ParameterKind& kind, double rows, double columns) const;
   // For optimizers that treat kinds of parameters differently; most do not.
   virtual std::vector<OptimizerState> StatesOf(const ParameterKind& kind,
                                                const Precision& precision) const;

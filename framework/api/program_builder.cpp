@@ -380,7 +380,27 @@ void ProgramBuilder::SetDtype(TensorId tensor, DtypeSlot dtype) {
   program_.tensor(tensor).dtype = dtype;
 }
 
+void ProgramBuilder::TakeTurns() {
+  if (turns_.empty()) return;
+  std::vector<ClassId> layers;
+  for (std::size_t c = 0; c < program_.classes.size(); ++c) {
+    if (program_.classes[c].position == StagePosition::kLayer) layers.emplace_back(c);
+  }
+  std::vector<int> left;
+  for (const ClassId layer : layers) left.push_back(program_.layer_class(layer).repeat);
+  for (const int turn : turns_) {
+    const auto t = static_cast<std::size_t>(turn);
+    if (turn < 0 || t >= layers.size() || left[t]-- == 0)
+      return Fail("the order of the layers is not that of their classes");
+    program_.order.push_back(layers[t]);
+  }
+  for (const int rest : left) {
+    if (rest != 0) Fail("the order of the layers leaves some out");
+  }
+}
+
 absl::StatusOr<Program> ProgramBuilder::Take() {
+  TakeTurns();
   if (in_class_) Fail("the last class is not closed");
   if (program_.classes.empty()) Fail("it has no layer classes");
   for (const LayerClass& layer : program_.classes) {

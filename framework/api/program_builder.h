@@ -16,6 +16,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -38,6 +39,9 @@ class SHARDLAB_EXPORT ProgramBuilder final {
 
   void BeginClass(std::string name, StagePosition position, int repeat = 1, bool block = false);
   void EndClass();
+  // Classes of layers take turns: for each layer of the model how many-th class of layers it is of.
+  // Without it one class stands behind the other.
+  void LayerOrder(std::vector<int> turns) { turns_ = std::move(turns); }
   TensorId Input(std::string name, std::string_view dims);  // the stream that enters the class
   void Output(TensorId stream);                             // the stream that leaves it
 
@@ -94,6 +98,9 @@ class SHARDLAB_EXPORT ProgramBuilder final {
   DimensionId DimOf(char letter);
 
   Program program_;
+  void TakeTurns();
+
+  std::vector<int> turns_;
   std::vector<std::pair<char, char>> aliases_;
   bool in_class_ = false;
   std::string failure_;

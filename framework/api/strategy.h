@@ -119,6 +119,9 @@ struct StateEdit {
   std::vector<AxisPart> home_over = {};  // which of those atoms cut the home; empty: all of them
   bool reduce_each_micro_batch = false;
   bool keep_after_forward = false;
+  // What lies in the memory of the host: optimizer state (and the optimizer works there), weights
+  // between uses, gradients between micro-batches (of those that are reduced after each).
+  bool state_on_host = false, home_on_host = false, gradient_on_host = false;
   // With shard_home: layers that are gathered as one, and how many of these ahead of their use.
   int unit = 1;
   int ahead = 1;
@@ -127,6 +130,8 @@ struct RecomputeEdit {       // phase activations
   OpFilter which;            // ops whose outputs are not kept
   bool whole_block = false;  // replay all of a block, its last collective too, from its kept input
   int segment = 1;           // whole_block: layers that share one kept input
+  // whole_block: of so many layers only the first, or only so many of each pipeline rank; 0: all.
+  int every = 1, per_rank = 0;
 };
 struct KeepMovedEdit {  // phase activations: saved as used (gathered) instead of as stored (the
                         // slice)

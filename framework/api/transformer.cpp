@@ -338,8 +338,12 @@ namespace {
 
 class Writer {
  public:
-  Writer(ProgramBuilder& p, const TransformerShape& shape, double sequence)
-      : p_(p), s_(shape), share_(shape.AttentionShare(sequence)) {}
+  Writer(ProgramBuilder& p, const TransformerShape& shape, const ModelRequest& request)
+      : p_(p),
+        s_(shape),
+        share_(shape.AttentionShare(request.sequence_length)),
+        dropout_(request.dropout > 0),
+        eager_(request.eager_attention) {}
 
   // Dimensions that no tensor has are left out: a strategy that cuts them asks that they divide.
   void Dimensions(double sequence) {
@@ -366,6 +370,8 @@ class Writer {
       if (s_.q_lora > 0) p_.Dimension('q', "q_latent", s_.q_lora);
     }
     p_.Alias('t', 's');  // keys of attention
+    // Those that scores in memory have: whoever cuts the sequence leaves them whole.
+    if (eager_) p_.Dimension('z', "keys", sequence);
     if (s_.mtp) p_.Alias('j', 'h');
   }
 
@@ -374,6 +380,7 @@ class Writer {
     const int routed = s_.ExpertLayers(), dense = s_.layers - routed;
     if (dense > 0) Layer(routed > 0 ? "dense layer" : "layer", dense, false);
     if (routed > 0) Layer("layer", routed, true);
+    Turns();
     Head();
     if (s_.mtp) FurtherToken();
   }
@@ -383,10 +390,21 @@ class Writer {
     const int routed = s_.ExpertLayers(), dense = s_.layers - routed;
     if (dense > 0) CoarseDense(routed > 0 ? "dense layer" : "layer", dense);
     if (routed > 0) CoarseExperts(routed);
+    Turns();
     CoarseHead();
   }
 
  private:
+  // Of each few layers the last has experts, as in Hugging Face's interleave_moe_layer_step and
+  // decoder_sparse_step.
+  void Turns() {
+    if (s_.ExpertLayers() == 0 || s_.moe_every == 1) return;
+    std::vector<int> turns(static_cast<std::size_t>(s_.dense_layers), 0);
+    for (int i = s_.dense_layers; i < s_.layers; ++i)
+      turns.push_back((i - s_.dense_layers + 1) % s_.moe_every == 0 ? 1 : 0);
+    p_.LayerOrder(std::move(turns));
+  }
+
   // --- pieces
 
   TensorId Norm(const std::string& name, const std::string& weight, TensorId x,
@@ -443,11 +461,31 @@ class Writer {
 
   TensorId AttentionEnd(TensorId o, TensorId wo, const char* o_labels, const char* w_labels) {
     p_.ScaleFlops(share_);
-    // FlashAttention keeps one log-sum-exp per query and head (Dao et al. 2022, arXiv 2205.14135,
-    // algorithm 1).
-    p_.Stash("attention log-sum-exp", "bskg", TensorRole::kActivation, DtypeSlot::kStatistics);
+    Scores();
     const TensorId y = p_.Product("o", {o, o_labels}, {wo, w_labels}, "bsh", TensorRole::kStream);
     return Biased(s_.o_bias, "attention.o", y, "bsh", "h");
+  }
+
+  // What attention keeps for its backward pass.
+  void Scores() {
+    constexpr TensorRole kInside = TensorRole::kActivation;
+    if (!eager_) {
+      // FlashAttention keeps one log-sum-exp per query and head (Dao et al. 2022, arXiv 2205.14135,
+      // algorithm 1), and of dropout the generator's state.
+      p_.Stash("attention log-sum-exp", "bskg", kInside, DtypeSlot::kStatistics);
+      return;
+    }
+    // The soft-max's output, and with dropout its mask and what it leaves: 5 a s^2 b bytes
+    // (Korthikanti et al. 2022, arXiv 2205.05198, section 4.1).
+    p_.Stash("attention probabilities", "bskgz", kInside, DtypeSlot::kCompute);
+    if (!dropout_) return;
+    p_.Stash("attention dropout mask", "bskgz", kInside, DtypeSlot::kMask);
+    p_.Stash("attention dropped probabilities", "bskgz", kInside, DtypeSlot::kCompute);
+  }
+
+  // Behind the last op, on the stream.
+  void Dropout(const char* name) {
+    if (dropout_) p_.Stash(name, "bsh", TensorRole::kStream, DtypeSlot::kMask);
   }
 
   // Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1), as it is trained:
@@ -569,6 +607,7 @@ class Writer {
       x = p_.Add("add position", {x, "bsh"}, {rows, "bsh"});
     }
     if (s_.embedding_norm) x = Norm("embedding norm", "embedding.norm", x);
+    Dropout("embedding dropout mask");
     p_.Output(x);
     p_.EndClass();
   }
@@ -584,17 +623,21 @@ class Writer {
     if (s_.parallel) {
       const TensorId n1 = Norm("attention norm", "attention.norm", x);
       const TensorId y = Attention(n1);
+      Dropout("attention output dropout mask");
       const TensorId n2 = s_.norms == 1 ? n1 : Norm("mlp norm", "mlp.norm", x);
       const TensorId z = Feed(n2, routed);
+      Dropout("mlp dropout mask");
       const TensorId both = p_.Add("attention and mlp", {y, "bsh"}, {z, "bsh"});
       return p_.Add("residual", {x, "bsh"}, {both, "bsh"});
     }
     const TensorId n1 = before ? Norm("attention norm", "attention.norm", x) : x;
     TensorId y = Attention(n1);
+    Dropout("attention output dropout mask");
     if (after) y = Norm("attention post norm", "attention.post_norm", y);
     const TensorId middle = p_.Add("attention residual", {x, "bsh"}, {y, "bsh"});
     const TensorId n2 = before ? Norm("mlp norm", "mlp.norm", middle) : middle;
     TensorId z = Feed(n2, routed);
+    Dropout("mlp dropout mask");
     if (after) z = Norm("mlp post norm", "mlp.post_norm", z);
     return p_.Add("mlp residual", {middle, "bsh"}, {z, "bsh"});
   }
@@ -654,8 +697,14 @@ class Writer {
     const TensorId tokens = p_.Data("tokens", "bs");
     double others = s_.Norm(s_.hidden) * (s_.embedding_norm ? 1 : 0);
     others += static_cast<double>(s_.positions) * s_.hidden;
-    table_ = p_.Parameter("embedding", "v", s_.hidden + others / s_.vocabulary);
+    // A tied head uses the matrix alone.
+    const double together = s_.tied ? 0 : others / s_.vocabulary;
+    table_ = p_.Parameter("embedding", "v", s_.hidden + together);
     p_.Scale(p_.Lump("embed", {tokens, "bs"}, {table_, "v"}, "bsv", TensorRole::kActivation), 0);
+    if (s_.tied && others > 0) {
+      const TensorId rest = p_.Parameter("positions and norm", "v", others / s_.vocabulary);
+      p_.Scale(p_.Lump("places", {tokens, "bs"}, {rest, "v"}, "bsv", TensorRole::kActivation), 0);
+    }
     p_.EndClass();
   }
 
@@ -713,6 +762,8 @@ class Writer {
     const TensorId targets = p_.Data("targets", "bs");
     const double matrix = s_.tied ? 0 : s_.hidden;
     const double others = s_.Norm(s_.hidden) + (s_.head_bias ? s_.vocabulary : 0);
+    if (s_.tied)
+      p_.Scale(p_.Lump("head", {targets, "bs"}, {table_, "v"}, "bsv", TensorRole::kActivation), 0);
     if (matrix + others > 0) {
       const TensorId head = p_.Parameter("head and norm", "v", matrix + others / s_.vocabulary);
       p_.Scale(p_.Lump("logits", {targets, "bs"}, {head, "v"}, "bsv", TensorRole::kActivation), 0);
@@ -728,6 +779,7 @@ class Writer {
   ProgramBuilder& p_;
   const TransformerShape& s_;
   double share_ = 1;
+  bool dropout_ = false, eager_ = false;
   TensorId table_;
 };
 
@@ -749,22 +801,12 @@ absl::Status Transformer::Describe(ProgramBuilder& p, const ModelRequest& reques
   facts.attention_width = s.AttentionWidth() * s.AttentionShare(request.sequence_length);
   facts.source = source_.empty() ? "dimensions of the scenario" : source_;
 
-  Writer writer(p, s, request.sequence_length);
+  Writer writer(p, s, request);
   writer.Dimensions(request.sequence_length);
   if (request.coarse) {
     writer.Coarse();
   } else {
     writer.Ops();
-  }
-  if (s.tied) {
-    p.Limit(AxisRole::kPipeline,
-            "tied embedding and head are one matrix, which two pipeline ranks would both need",
-            "write schedule.degree = 1, or model.tied = false");
-  }
-  if (s.ExpertLayers() > 0 && s.moe_every > 1) {
-    p.Limit(AxisRole::kPipeline,
-            "layers with and without experts take turns, which a pipeline's stages cannot tell",
-            "write schedule.degree = 1");
   }
   return absl::OkStatus();
 }

@@ -25,6 +25,8 @@ struct Training {
   double sequence_length = 0;
   int global_batch_size = 0;  // sequences
   double total_tokens = 0;    // of the whole run; 0 = not stated
+  double dropout = 0;
+  bool eager_attention = false;
 };
 
 // Layers of each stage, and how many of each class that makes: counts[stage x classes + class].

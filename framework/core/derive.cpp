@@ -113,12 +113,56 @@ class Deriver {
     }
   }
 
+  // The same placement on the other side of the link between a rank and its host. What travels is
+  // what is stored there, in its dtype.
+  Version Copy(const Version& source, bool to_host, Step base, bool add) {
+    Step step = base;
+    step.kind = StepKind::kMove;
+    step.source = step.target = source;
+    step.target.host = to_host;
+    step.collective = Collective::kHostCopy;
+    step.add = add;
+    step.dtype = source.gradient ? DtypeSlot::kGradients : DtypeSlot::kParameters;
+    step.author = T(source.tensor).state_author;
+    out_.steps.push_back(step);
+    return step.target;
+  }
+
+  // A move between stores, of which one or both may be the host's: layouts change on the rank.
+  void Bring(Version source, const Version& target, const Step& base, bool add,
+             AtomMask reduce_first) {
+    if (source.host && (source.at != target.at || !target.host))
+      source = Copy(source, false, base, add);
+    Move(source, target.at, base, add, reduce_first);
+    source.at = target.at;
+    if (target.host && !source.host) Copy(source, true, base, add);
+  }
+
+  // The weights where the optimizer works. A host that does so has kept its copy: nothing travels.
+  void BringWeights(const Tensor& w, TensorId id, const Step& base) {
+    const Version home{id, false, w.home, w.home_on_host};
+    if (!w.state_on_host || w.home_on_host)
+      return Bring(home, {id, false, w.state, w.state_on_host}, base, false, 0);
+    Move(home, w.state, base, false);
+    Step step = base;
+    step.source = step.target = {id, false, w.state};
+    step.target.host = true;
+    step.collective = Collective::kSlice;
+    out_.steps.push_back(step);
+  }
+
   // Makes `tensor` available at `need` for a step of this phase, once per pass.
   void Fetch(TensorId tensor, const Placement& need, ClassId layer, Phase phase) {
     if (phase != Phase::kForward &&
         (KeepsMoved(tensor, need) || (IsParameter(tensor) && T(tensor).keep_after_forward)))
       return;
     const Version wanted{tensor, false, need};
+    if (IsParameter(tensor) && T(tensor).home_on_host) {
+      const Version here{tensor, false, T(tensor).home};
+      if (fetched_.insert(here).second)
+        Copy({tensor, false, T(tensor).home, true}, false, Base(layer, phase), false);
+      if (wanted == here) return;
+    }
     if (!fetched_.insert(wanted).second) return;
     Move({tensor, false, Stored(tensor)}, need, Base(layer, phase), /*add=*/false);
   }
@@ -369,24 +413,25 @@ class Deriver {
       if (!IsParameter(id) || parameter_gradients_.count(id) == 0) continue;
       const Tensor& w = T(id);
       const AtomMask other = ReducedFirst(w);
+      const Version kept{id, true, w.gradient, w.gradient_on_host},
+          reduced{id, true, w.state, w.state_on_host};
       for (const Placement& produced : parameter_gradients_[id]) {
         if (w.reduce_each_micro_batch) {
-          Move({id, true, produced}, w.gradient, Base(w.layer_class, Phase::kReduce), true, other);
+          Bring({id, true, produced}, kept, Base(w.layer_class, Phase::kReduce), true, other);
         } else {
-          Move({id, true, produced}, w.state, Base(w.layer_class, Phase::kReduce, When::kStep),
-               true, other);
+          Bring({id, true, produced}, reduced, Base(w.layer_class, Phase::kReduce, When::kStep),
+                true, other);
         }
       }
-      if (w.reduce_each_micro_batch) {
-        Move({id, true, w.gradient}, w.state, Base(w.layer_class, Phase::kReduce, When::kStep),
-             true, other);
-      }
-      Move({id, false, w.home}, w.state, Base(w.layer_class, Phase::kUpdate, When::kStep), false);
+      if (w.reduce_each_micro_batch)
+        Bring(kept, reduced, Base(w.layer_class, Phase::kReduce, When::kStep), true, other);
+      BringWeights(w, id, Base(w.layer_class, Phase::kUpdate, When::kStep));
       Step update = Base(w.layer_class, Phase::kUpdate, When::kStep);
       update.kind = StepKind::kUpdate;
-      update.source = update.target = {id, false, w.state};
+      update.source = update.target = {id, false, w.state, w.state_on_host};
       out_.steps.push_back(update);
-      Move({id, false, w.state}, w.home, Base(w.layer_class, Phase::kRestore, When::kStep), false);
+      Bring(update.target, {id, false, w.home, w.home_on_host},
+            Base(w.layer_class, Phase::kRestore, When::kStep), false, 0);
     }
   }
 

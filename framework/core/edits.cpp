@@ -8,6 +8,7 @@
 #include "core/derive.h"
 #include "core/mesh_builder.h"
 #include "core/place.h"
+#include "core/share_layers.h"
 
 namespace shardlab {
 namespace {
@@ -44,8 +45,11 @@ class Applier {
     Each<KeepMovedEdit>([&](const KeepMovedEdit& e, const Edit&) {
       EachTensor(e.which, [](Tensor& t) { t.keep_moved = true; });
     });
+    ShareLayers(out_.program);
+    OpenSharedEnds(out_.program);
     if (diagnostics_.HasErrors()) return std::nullopt;
     out_.derived = Derive(out_.program, out_.mesh);
+    ShareEnds();
     StateFacts();
     Realise();
     RefuseImpossible();
@@ -234,6 +238,9 @@ class Applier {
           if (e.shard_gradient) w.gradient.Set(a, Layout::Flat());
           if (e.shard_home && (home >> a & 1)) w.home.Set(a, Layout::Flat());
         }
+        w.state_on_host = e.state_on_host;
+        w.home_on_host = e.home_on_host;
+        w.gradient_on_host = e.gradient_on_host && e.reduce_each_micro_batch;
         w.reduce_each_micro_batch = e.reduce_each_micro_batch;
         w.keep_after_forward = e.keep_after_forward;
         w.unit = e.unit;
@@ -243,6 +250,13 @@ class Applier {
   }
 
   void Recompute(const RecomputeEdit& e, std::int16_t author) {
+    if (e.segment > 1 && !out_.program.order.empty()) {
+      diagnostics_.Error("strategy.segment", PlaceOf(author, "segment"),
+                         absl::StrCat("layers of two kinds take turns in this model: no ",
+                                      e.segment, " neighbours of a kind share a kept input"),
+                         "write segment = 1");
+      return;
+    }
     for (std::size_t i = 0; i < out_.program.ops.size(); ++i) {
       Op& op = out_.program.ops[i];
       if (e.which && !e.which(OpView(out_.program, OpId(i)))) continue;
@@ -256,14 +270,34 @@ class Applier {
       if (e.whole_block) {
         layer.whole_block_recompute = true;
         layer.segment = e.segment;
+        layer.every = e.every;
+        layer.per_rank = e.per_rank;
       }
+    }
+  }
+
+  // The sum of a gradient of which two pipeline ranks have a part is no transfer between layouts:
+  // it is stated, as part of the model.
+  void ShareEnds() {
+    for (std::size_t c = 0; c < out_.program.classes.size(); ++c) {
+      const TensorId both = out_.program.classes[c].both_ends;
+      if (!both.valid()) continue;
+      Declared row;
+      row.name = absl::StrCat(out_.program.tensor(both).name, " gradient, both ends");
+      row.why =
+          "the first and the last pipeline rank each have a copy of this matrix and a part of "
+          "its gradient (Megatron-LM, finalize_model_grads)";
+      row.role = AxisRole::kPipeline;
+      row.layer_class = ClassId(c);
+      out_.derived.declared.push_back(std::move(row));
     }
   }
 
   TransferView View(const Step& step) const {
     TransferView view;
     view.collective = step.collective;
-    view.role = out_.mesh.RoleOf(step.group);
+    view.role =
+        step.collective == Collective::kHostCopy ? AxisRole::kHost : out_.mesh.RoleOf(step.group);
     view.phase = step.phase;
     view.when = step.when;
     view.gradient = step.source.gradient;
@@ -277,7 +311,8 @@ class Applier {
       std::vector<Step> steps;
       for (const Step& step : out_.derived.steps) {
         if (step.kind != StepKind::kMove || step.realised ||
-            step.collective == Collective::kSlice || !e.which(View(step))) {
+            step.collective == Collective::kSlice || step.collective == Collective::kHostCopy ||
+            !e.which(View(step))) {
           steps.push_back(step);
           continue;
         }

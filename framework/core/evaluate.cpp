@@ -127,9 +127,26 @@ void AddTransfer(const Composition& c, const Plan& plan, const TransferRow& row,
   (forward ? cost.blocking_forward : cost.blocking_backward)[role] += seconds;
 }
 
+// Between the first and the last pipeline rank, which are as far apart as neighbours at the most.
+double EndsSeconds(const Composition& c, const Plan& plan, const TransferPrice& price,
+                   const Workspace& w) {
+  if (plan.pipeline == 1) return 0;
+  return c.network
+      ->TransferTime({price.collective, Bytes(Payload(price, w))}, w.spans.PipelineHop())
+      .value();
+}
+
 void AddTransfers(const Composition& c, const Plan& plan, Workspace& w) {
   for (std::size_t i = 0; i < c.form.transfer_prices.size(); ++i) {
     const TransferPrice& price = c.form.transfer_prices[i];
+    if (price.collective == Collective::kHostCopy) {
+      w.transfer_seconds[i] = Payload(price, w) / c.hardware->machine().host_bandwidth.value();
+      continue;
+    }
+    if (price.ends) {
+      w.transfer_seconds[i] = EndsSeconds(c, plan, price, w);
+      continue;
+    }
     w.transfer_seconds[i] = w.degrees[price.mask] <= 1
                                 ? 0
                                 : c.network
@@ -370,6 +387,7 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
                     const Workspace& w) {
   RankMemory memory;
   double working = 0, kept = 0, in_flight = 0, gathered = 0, stays = 0;
+  double unsharded = 0, buffer = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     const int stage = StageOf(plan, rank, chunk, order);
     const double held = order == nullptr ? 1 : order->in_flight[Size(rank * plan.chunks + chunk)];
@@ -383,11 +401,20 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
         memory.bytes[Index(account)] += n * cost.bytes[Index(account)];
       }
       memory.updated += n * cost.bytes[kUpdatedSlot];
+      memory.update += n * cost.update;
+      if (c.form.on_host) {
+        memory.host += n * cost.bytes[kHostSlot];
+        memory.host_state += n * cost.bytes[kHostStateSlot];
+        memory.host_updated += n * cost.bytes[kHostUpdatedSlot];
+      }
       const Form::ClassRow& row = c.form.classes[k];
       // Those in use and those gathered ahead.
       gathered = std::max(gathered, (1 + row.ahead) * std::min<double>(row.unit, n) *
                                         cost.bytes[Index(Account::kGathered)]);
       stays += n * cost.bytes[kGatheredKeptSlot];
+      unsharded = std::max(unsharded,
+                           std::min<double>(row.unit, n) * cost.bytes[Index(Account::kTransient)]);
+      buffer = std::max(buffer, cost.bytes[kBufferSlot]);
       kept += held * n * cost.bytes[kKeptSlot];
       if (!row.replays) {
         working = std::max(working, cost.bytes[kReplayedSlot]);
@@ -401,7 +428,10 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
   }
   memory.in_flight = in_flight / plan.chunks;
   memory.bytes[Index(Account::kActivations)] = kept + working;
-  if (c.rules.count_gathered) memory.bytes[Index(Account::kGathered)] = gathered + stays;
+  if (c.rules.count_gathered) {
+    memory.bytes[Index(Account::kGathered)] = gathered + stays;
+    memory.bytes[Index(Account::kTransient)] = unsharded + buffer;
+  }
   const Machine& machine = c.hardware->machine();
   memory.bytes[Index(Account::kFragmentation)] = machine.fragmentation * Sum(memory.bytes);
   memory.bytes[Index(Account::kOutsideAllocator)] = machine.outside_allocator.value();
@@ -491,16 +521,37 @@ double HopSeconds(const Composition& c, const Workspace& w) noexcept {
 
 double OptimizerSeconds(const Composition& c, const RankMemory& memory) noexcept {
   if (!c.rules.count_optimizer_time) return 0;
-  const double state = memory.bytes[Index(Account::kOptimizer)];
+  const double state = memory.bytes[Index(Account::kOptimizer)], width = c.form.state_width;
   OpShape shape;
   shape.kind = OpKind::kAdd;
   shape.phase = Phase::kUpdate;
   // Parameters that this rank updates.
-  shape.m = c.form.state_width > 0 ? state / c.form.state_width : memory.updated;
+  shape.m = width > 0 ? state / width : memory.updated;
   shape.flops = shape.m * c.optimizer->FlopsPerParameter();
   // State is read and written, the gradient read, the parameter written.
   shape.bytes = 2 * state + shape.m * c.form.update_width;
-  return c.hardware->OpTime(shape).value();
+  if (memory.host == 0) return c.hardware->OpTime(shape).value() + memory.update;
+  return memory.update + (shape.m > 0 ? c.hardware->OpTime(shape).value() : 0) +
+         HostOptimizerSeconds(c, memory);
+}
+
+double UpdateSeconds(const Composition& c, const UpdateRow& row, const Workspace& w) noexcept {
+  OpShape shape;
+  shape.kind = OpKind::kProduct;
+  shape.phase = Phase::kUpdate;
+  shape.m = w.blocks[row.rows];
+  shape.n = w.blocks[row.columns];
+  // The products of such a matrix with itself and with what comes of that.
+  shape.k = std::min(shape.m, shape.n);
+  shape.flops = c.optimizer->FlopsOfMatrix(row.kind, shape.m, shape.n);
+  return w.blocks[row.matrices] * c.hardware->OpTime(shape).value();
+}
+
+double HostOptimizerSeconds(const Composition& c, const RankMemory& memory) noexcept {
+  const double updated =
+      c.form.state_width > 0 ? memory.host_state / c.form.state_width : memory.host_updated;
+  return (2 * memory.host_state + updated * c.form.update_width) /
+         c.hardware->machine().host_memory_bandwidth.value();
 }
 
 void ComputeCosts(const Composition& c, const Plan& plan, int pipeline_rank, Workspace& w,
@@ -515,6 +566,15 @@ void ComputeCosts(const Composition& c, const Plan& plan, int pipeline_rank, Wor
   for (const MemoryTerm& term : c.form.memory_terms) {
     if (term.when == 0 || w.degrees[term.when] > 1)
       w.costs[term.layer_class].bytes[term.slot] += w.blocks[term.block];
+  }
+  for (const UpdateRow& row : c.form.updates)
+    w.costs[row.layer_class].update += UpdateSeconds(c, row, w);
+  for (const BufferRow& row : c.form.buffers) {
+    double bytes = 0;
+    for (const BufferRow::Part& part : row.parts)
+      bytes += w.degrees[part.when] > 1 ? w.blocks[part.block] : 0;
+    double& most = w.costs[row.layer_class].bytes[kBufferSlot];
+    most = std::max(most, bytes);
   }
   AddOps(c, w);
   AddTransfers(c, plan, w);
@@ -548,7 +608,12 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
       e.worst_rank = r;
     }
   }
-  e.fits = e.peak <= e.capacity;
+  if (c.form.on_host) {
+    e.host_capacity = c.hardware->machine().host_memory.value();
+    for (int r = 0; r < plan.pipeline; ++r)
+      e.host_peak = std::max(e.host_peak, w.memory[Size(r)].host);
+  }
+  e.fits = e.peak <= e.capacity && (e.host_capacity == 0 || e.host_peak <= e.host_capacity);
 
   const double hop = hops && plan.pipeline > 1 && c.exposed_transfers ? HopSeconds(c, w) : 0;
   e.pipeline = PlayPipeline(c, plan, order, hop, w);
@@ -576,6 +641,7 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
       e.time.forward + e.time.backward + e.time.recompute + e.time.optimizer + Sum(e.time.exposed);
   // What is left of sums of many terms is rounding, not idleness.
   e.time.bubble = e.step - busy > 1e-12 * e.step ? e.step - busy : 0;
+  e.approximate = c.form.copies_overlap;
   for (const std::uint8_t mask : c.form.overlapping) e.approximate |= w.degrees[mask] > 1;
   return e;
 }

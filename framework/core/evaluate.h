@@ -25,7 +25,8 @@ struct ClassCosts {
   // Seconds of collectives per micro-batch that block, by role, in the forward and in the backward
   // pass.
   std::array<double, kAxisRoles> blocking_forward{}, blocking_backward{};
-  std::array<double, kAxisRoles> hidden{};                      // and those that never show
+  std::array<double, kAxisRoles> hidden{};  // and those that never show
+  double update = 0;                        // seconds of the optimizer's work on whole matrices
   double gather_forward = 0, gather_backward = 0, scatter = 0;  // prefetched and trailing
   double wait_forward = 0, wait_backward = 0;  // of compute: for the host that starts the kernels
   // Once a step: blocking, hidden behind the last backward as far as it reaches, not counted.
@@ -45,6 +46,9 @@ struct RankMemory {
   double total = 0;
   double in_flight = 1;  // micro-batches
   double updated = 0;    // parameters that the optimizer updates, where Form::state_width is 0
+  double update = 0;     // seconds of the optimizer's work on whole matrices
+  // In the memory of the host: all bytes, optimizer state, and as `updated`.
+  double host = 0, host_state = 0, host_updated = 0;
 };
 
 struct Evaluation {
@@ -54,8 +58,10 @@ struct Evaluation {
   int worst_rank = 0;  // most memory
   double peak = 0;     // bytes on it
   double capacity = 0;
-  int time_rank = 0;  // ends last
-  TimeParts time;     // of that rank; partition the step
+  double host_peak = 0;      // bytes in the memory of the host, a device's share, at most
+  double host_capacity = 0;  // 0: not stated
+  int time_rank = 0;         // ends last
+  TimeParts time;            // of that rank; partition the step
   bool approximate = false;
 };
 
@@ -105,6 +111,11 @@ double Payload(const TransferPrice& price, const Workspace& workspace) noexcept;
 double HopSeconds(const Composition& composition, const Workspace& workspace) noexcept;
 // Optimizer step of a rank that holds these bytes.
 double OptimizerSeconds(const Composition& composition, const RankMemory& memory) noexcept;
+// The part of it that the host does: bytes over the host's memory bandwidth.
+double HostOptimizerSeconds(const Composition& composition, const RankMemory& memory) noexcept;
+// One layer's matrices of this row on one rank.
+double UpdateSeconds(const Composition& composition, const UpdateRow& row,
+                     const Workspace& workspace) noexcept;
 OpShape ShapeOf(const Composition& composition, const OpPrice& price,
                 const Workspace& workspace) noexcept;
 

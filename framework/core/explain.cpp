@@ -60,7 +60,7 @@ class Explainer {
 
   // "hidden 8192 x ffn 28672/8": local sizes, cut by the degrees.
   std::string SizeText(const Tensor& tensor, const Placement& at) const {
-    std::string out = tensor.scale == 1 ? "" : ShortNumber(tensor.scale);
+    std::string out = tensor.scale == 1 ? std::string() : ShortNumber(tensor.scale);
     for (const DimensionId dim : tensor.dims) {
       const Dimension& row = program_.dimension(dim);
       const int cut = plan_.Size(at.CutOf(dim));
@@ -70,8 +70,7 @@ class Explainer {
                       batch ? plan_.micro_batch_size : row.size);
       if (cut > 1 && !batch) absl::StrAppend(&out, "/", cut);
     }
-    if (out.empty()) out = "1";
-    return out;
+    return out.empty() ? std::string("1") : out;
   }
 
   std::string FlatText(const Placement& at) const {
@@ -91,6 +90,8 @@ class Explainer {
     x.stages = StagesOf(rank);
     x.memory = w_.memory[Size(rank)];
     States(rank, x);
+    Unsharded(x);
+    Buffer(x);
     Activations(rank, x);
     Machine(x);
     return x;
@@ -104,8 +105,9 @@ class Explainer {
       const double n = LayersOnRank(rank, row.layer_class);
       if (n == 0) continue;
       const Tensor& w = program_.tensor(row.tensor);
+      if (row.account == Account::kTransient) continue;
       if (row.account == Account::kGathered) {
-        if (w_.degrees[row.when] <= 1 || !c_.rules.count_gathered) continue;
+        if ((w_.degrees[row.when] <= 1 && row.when != 0) || !c_.rules.count_gathered) continue;
         if (row.kept) {
           x.entries.push_back(GatheredAndKept(row, n));
           continue;
@@ -121,10 +123,11 @@ class Explainer {
       MemoryEntry entry;
       entry.account = row.account;
       entry.bytes = n * w_.blocks[row.block];
+      if (row.host) entry.account = Account::kHost;
       const Placement* at = &w.home;
       double width = BytesOf(c_.precision, DtypeSlot::kParameters);
       if (row.account == Account::kGradients) {
-        at = &w.gradient;
+        at = row.host && !w.gradient_on_host ? &w.state : &w.gradient;
         width = BytesOf(c_.precision, DtypeSlot::kGradients);
         entry.row = absl::StrCat(w.name, " gradients");
         entry.source = absl::StrCat("precision ", c_.precision.recipe, ": gradients ",
@@ -136,10 +139,15 @@ class Explainer {
         entry.row = absl::StrCat(w.name, " ", state.name);
         entry.source = absl::StrCat(c_.optimizer_name, ": ", c_.optimizer->source());
       } else {
+        if (row.host && !w.home_on_host) at = &w.state;
         entry.row = absl::StrCat(w.name, " weights");
         entry.source = absl::StrCat("precision ", c_.precision.recipe, ": parameters ",
                                     Name(c_.precision.parameters));
       }
+      const bool copy = row.host && ((row.account == Account::kParameters && !w.home_on_host) ||
+                                     (row.account == Account::kGradients && !w.gradient_on_host));
+      if (copy) entry.row += " (pinned copy)";
+      if (row.layer_class != w.layer_class.index()) entry.row += ", last rank's copy";
       const bool sharded = at->Flat() != 0 && w.state_author >= 0;
       entry.author = sharded ? Author(w.state_author) : CutAuthor(w, *at);
       entry.formula = absl::StrCat(LayersText(n), SizeText(w, *at), " x ", ShortNumber(width), " B",
@@ -159,13 +167,84 @@ class Explainer {
     x.entries.push_back(std::move(entry));
   }
 
-  double GatheredLayers(const RankExplanation& x, std::size_t layer_class) const {
-    const Form::ClassRow& row = c_.form.classes[layer_class];
+  // Gradients of the class whose unit has the most, whole, and the copy of them that is reduced.
+  void Unsharded(RankExplanation& x) {
+    if (!c_.rules.count_gathered) return;
+    std::size_t worst = 0;
+    double most = 0, layers = 0;
+    for (std::size_t k = 0; k < c_.form.classes.size(); ++k) {
+      const double together = UnitLayers(x, k);
+      const double bytes =
+          together * w_.costs[k].bytes[Size(static_cast<int>(Account::kTransient))];
+      if (bytes <= most) continue;
+      most = bytes;
+      worst = k;
+      layers = together;
+    }
+    if (most == 0) return;
+    for (const bool bucket : {false, true}) {
+      MemoryEntry entry;
+      entry.account = Account::kTransient;
+      double of_layer = 0;
+      for (const StateRow& row : c_.form.state) {
+        if (row.account != Account::kTransient || row.layer_class != worst ||
+            row.bucket != bucket || w_.degrees[row.when] <= 1)
+          continue;
+        of_layer += w_.blocks[row.block];
+        entry.author = Author(program_.tensor(row.tensor).state_author);
+      }
+      entry.row = absl::StrCat(bucket ? "bucket of gradients of " : "whole gradients of ",
+                               program_.classes[worst].name);
+      entry.formula = absl::StrCat(LayersText(layers), ShortNumber(of_layer), " B");
+      entry.source =
+          absl::StrCat(bucket ? "copied to what is reduced, in "
+                              : "before they are scattered, in the dtype of the weights in use, ",
+                       Name(bucket ? c_.precision.gradient_reduce : c_.precision.compute),
+                       ": PyTorch FSDP2, foreach_reduce");
+      entry.bytes = layers * of_layer;
+      x.entries.push_back(std::move(entry));
+    }
+  }
+
+  // The largest of what an op needs gathered and nobody keeps.
+  void Buffer(RankExplanation& x) {
+    if (!c_.rules.count_gathered) return;
+    MemoryEntry entry;
+    for (const BufferRow& row : c_.form.buffers) {
+      if (UnitLayers(x, row.layer_class) == 0) continue;
+      double bytes = 0;
+      for (const BufferRow::Part& part : row.parts)
+        bytes += w_.degrees[part.when] > 1 ? w_.blocks[part.block] : 0;
+      if (bytes <= entry.bytes) continue;
+      const Step& step = c_.edited.derived.steps[Size(row.step)];
+      entry.account = Account::kTransient;
+      entry.author = Author(step.author);
+      const bool gradient = step.source.gradient, pieces = step.hide == HideBehind::kOp;
+      entry.row = absl::StrCat(program_.tensor(step.source.tensor).name,
+                               gradient ? " gradient gathered" : " gathered");
+      entry.formula =
+          absl::StrCat(row.parts.size() > 1 ? absl::StrCat(row.parts.size(), " tensors, ") : "",
+                       pieces ? "2 pieces of " : "",
+                       SizeText(program_.tensor(step.target.tensor), step.target.at),
+                       pieces ? absl::StrCat(" / ", plan_.Size(step.group)) : "");
+      entry.source =
+          absl::StrCat(Name(step.phase), ": the largest that is gathered for one op and not kept");
+      entry.bytes = bytes;
+    }
+    if (entry.bytes > 0) x.entries.push_back(std::move(entry));
+  }
+
+  double UnitLayers(const RankExplanation& x, std::size_t layer_class) const {
     double together = 0;
-    for (const int stage : x.stages)
-      together =
-          std::max(together, std::min<double>(row.unit, LayersOn(c_, plan_, stage, layer_class)));
-    return (1 + row.ahead) * together;
+    for (const int stage : x.stages) {
+      together = std::max(together, std::min<double>(c_.form.classes[layer_class].unit,
+                                                     LayersOn(c_, plan_, stage, layer_class)));
+    }
+    return together;
+  }
+
+  double GatheredLayers(const RankExplanation& x, std::size_t layer_class) const {
+    return (1 + c_.form.classes[layer_class].ahead) * UnitLayers(x, layer_class);
   }
 
   MemoryEntry GatheredAndKept(const StateRow& row, double n) const {
@@ -284,7 +363,10 @@ class Explainer {
     std::array<double, kAxisRoles> hideable{};
     std::vector<bool> hides;
     for (const TransferRow& row : c_.form.transfers) {
-      if (w_.degrees[c_.form.transfer_prices[row.price].mask] <= 1) continue;
+      const TransferPrice& price = c_.form.transfer_prices[row.price];
+      if (price.ends ? plan_.pipeline == 1
+                     : w_.degrees[price.mask] <= 1 && price.collective != Collective::kHostCopy)
+        continue;
       const double layers = row.per_layer ? LayersOnRank(rank, row.layer_class) : 1;
       if (layers == 0) continue;
       TransferEntry entry = Transfer(row, layers);
@@ -346,18 +428,25 @@ class Explainer {
     TransferEntry entry;
     const TransferPrice& price = c_.form.transfer_prices[row.price];
     const double payload = Payload(price, w_);
-    entry.axis = AxisName(c_.form.masks[price.mask]);
+    const bool copy = price.collective == Collective::kHostCopy;
+    entry.axis = copy         ? Name(AxisRole::kHost)
+                 : price.ends ? Name(AxisRole::kPipeline)
+                              : AxisName(c_.form.masks[price.mask]);
     entry.role = row.role;
     entry.collective = Name(price.collective);
     entry.phase = Name(row.phase);
     entry.count = layers * (row.when == When::kMicroBatch ? plan_.micro_batches : 1) / row.unit;
-    entry.span = w_.span_of[price.mask];
+    if (price.ends) {
+      entry.span = w_.spans.PipelineHop();
+    } else if (!copy) {
+      entry.span = w_.span_of[price.mask];
+    }
     entry.group_size = entry.span.size;
     const TransferShape shape{price.collective, Bytes(payload)};
     entry.bytes_per_call = SentShare(price.collective, entry.group_size) * payload;
     entry.bytes = entry.count * entry.bytes_per_call;
-    entry.tier = c_.hardware->machine().tiers[Size(entry.span.outermost)].name;
-    entry.algorithm = c_.network->Algorithm(shape, entry.span);
+    entry.tier = copy ? "host" : c_.hardware->machine().tiers[Size(entry.span.outermost)].name;
+    entry.algorithm = copy ? "copy" : c_.network->Algorithm(shape, entry.span);
     entry.seconds = entry.exposed_seconds = entry.count * w_.transfer_seconds[row.price];
     if (row.step >= 0) {
       const Step& step = c_.edited.derived.steps[Size(row.step)];
@@ -408,11 +497,12 @@ class Explainer {
     add(forward, "activations", Phase::kForward);
     add(backward, "gradients", Phase::kInputGradient);
     double sent = 0;
-    for (const TransferEntry& t : out_.transfers)
-      sent += t.role == AxisRole::kPipeline ? t.seconds : 0;
+    const auto message = [](const TransferEntry& t) {
+      return t.role == AxisRole::kPipeline && !t.declared;
+    };
+    for (const TransferEntry& t : out_.transfers) sent += message(t) ? t.seconds : 0;
     for (TransferEntry& t : out_.transfers) {
-      if (t.role == AxisRole::kPipeline && sent > 0)
-        t.exposed_seconds = out_.exposed_pipeline * t.seconds / sent;
+      if (message(t) && sent > 0) t.exposed_seconds = out_.exposed_pipeline * t.seconds / sent;
     }
   }
 
@@ -450,9 +540,39 @@ class Explainer {
       Waits(rank, k, "forward", w_.costs[k].wait_forward, c_.form.classes[k].calls_forward);
       Waits(rank, k, "backward", w_.costs[k].wait_backward, c_.form.classes[k].calls_backward);
     }
-    if (out_.evaluation.time.optimizer > 0) {
-      out_.times.push_back({"optimizer", c_.optimizer_name, "update", "state read and written once",
-                            out_.evaluation.time.optimizer});
+    const RankMemory& memory = w_.memory[Size(rank)];
+    for (const UpdateRow& row : c_.form.updates) {
+      const double n = LayersOnRank(rank, row.layer_class);
+      if (n == 0) continue;
+      TimeEntry entry;
+      entry.part = "optimizer";
+      entry.author = c_.optimizer_name;
+      entry.row = absl::StrCat(program_.tensor(row.tensor).name, " as matrices");
+      entry.formula = absl::StrCat(
+          LayersText(n), ShortNumber(w_.blocks[row.matrices]), " x ",
+          ShortNumber(w_.blocks[row.rows]), " x ", ShortNumber(w_.blocks[row.columns]), " (",
+          Significant(
+              c_.optimizer->FlopsOfMatrix(row.kind, w_.blocks[row.rows], w_.blocks[row.columns]) /
+                  1e9,
+              4),
+          " GFLOP each)");
+      entry.seconds = n * UpdateSeconds(c_, row, w_);
+      out_.times.push_back(std::move(entry));
+    }
+    const double host =
+        c_.rules.count_optimizer_time && memory.host > 0 ? HostOptimizerSeconds(c_, memory) : 0;
+    if (host > 0) {
+      out_.times.push_back(
+          {"optimizer", c_.optimizer_name, "update on the host",
+           absl::StrCat("state read and written, gradient read, weight written "
+                        "once, at ",
+                        ShortNumber(c_.hardware->machine().host_memory_bandwidth.value()), " B/s"),
+           host});
+    }
+    const double streamed = out_.evaluation.time.optimizer - host - memory.update;
+    if (streamed > 0) {
+      out_.times.push_back(
+          {"optimizer", c_.optimizer_name, "update", "state read and written once", streamed});
     }
   }
 

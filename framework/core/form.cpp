@@ -1,14 +1,21 @@
 #include "core/form.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shardlab {
 namespace {
 
 class Compiler {
  public:
-  Compiler(const Edited& edited, const Precision& precision, const OptimizerStates& states)
-      : edited_(edited), program_(edited.program), precision_(precision), states_(states) {}
+  Compiler(const Edited& edited, const Precision& precision, const OptimizerStates& states,
+           const AccountingRules& rules, const Optimizer& optimizer)
+      : edited_(edited),
+        program_(edited.program),
+        precision_(precision),
+        states_(states),
+        rules_(rules),
+        optimizer_(optimizer) {}
 
   Form Run() {
     form_.masks.push_back(0);
@@ -20,11 +27,11 @@ class Compiler {
       form_.classes.push_back(
           {layer.position, layer.repeat, layer.segment, layer.whole_block_recompute});
     }
-    for (const Tensor& w : program_.tensors) {
-      if (w.role != TensorRole::kParameter || w.home.Flat() == 0) continue;
-      Form::ClassRow& row = form_.classes[w.layer_class.index()];
-      row.unit = Unit(w);
-      row.ahead = w.ahead;
+    for (const auto& [id, layer] : Parameters()) {
+      const Tensor& w = program_.tensor(id);
+      if (!Fetched(w)) continue;
+      form_.classes[layer].unit = Unit(w);
+      form_.classes[layer].ahead = w.ahead;
     }
     form_.tokens = TokensBlock();
     form_.boundary = BoundaryBlock();
@@ -32,6 +39,8 @@ class Compiler {
     for (const Saved& saved : edited_.derived.saved) AddSaved(saved);
     for (std::size_t i = 0; i < edited_.derived.steps.size(); ++i) AddStep(i);
     for (TransferRow& row : form_.transfers) PutUnderOp(row);
+    Buffers();
+    Updates();
     for (std::size_t i = 0; i < edited_.derived.declared.size(); ++i) AddDeclared(i);
     SumUp();
     return std::move(form_);
@@ -94,6 +103,25 @@ class Compiler {
     return AddBlock({tensor.scale * per_element, Product(std::move(locals)), Mask(at.Flat())});
   }
 
+  // With the classes that hold them: a copy at the other end has a class of its own.
+  std::vector<std::pair<TensorId, std::size_t>> Parameters() const {
+    std::vector<std::pair<TensorId, std::size_t>> all;
+    for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
+      const Tensor& w = program_.tensors[i];
+      if (w.role == TensorRole::kParameter) all.emplace_back(i, w.layer_class.index());
+    }
+    for (std::size_t c = 0; c < program_.classes.size(); ++c) {
+      if (IsCopy(program_.classes[c])) all.emplace_back(program_.classes[c].both_ends, c);
+    }
+    return all;
+  }
+  static bool IsCopy(const LayerClass& row) {
+    return row.both_ends.valid() && row.position == StagePosition::kLast;
+  }
+
+  // Weights that are not where they are used.
+  static bool Fetched(const Tensor& w) { return w.home.Flat() != 0 || w.home_on_host; }
+
   int Unit(const Tensor& w) const {
     return std::min(w.unit, program_.layer_class(w.layer_class).repeat);
   }
@@ -142,23 +170,40 @@ class Compiler {
   }
 
   void States() {
-    for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
-      const Tensor& w = program_.tensors[i];
-      if (w.role != TensorRole::kParameter) continue;
-      const auto layer = static_cast<std::uint8_t>(w.layer_class.value());
-      const TensorId id(i);
-      form_.state.push_back({layer, Account::kParameters,
-                             TensorBlock(w, w.home, Width(DtypeSlot::kParameters)), id, -1});
-      form_.state.push_back({layer, Account::kGradients,
-                             TensorBlock(w, w.gradient, Width(DtypeSlot::kGradients)), id, -1});
-      for (const std::int16_t s : states_.of_tensor[i])
+    for (const auto& [id, holder] : Parameters()) {
+      const Tensor& w = program_.tensor(id);
+      const auto layer = static_cast<std::uint8_t>(holder);
+      const auto lies = [&](Account account, const Placement& at, double width, bool host,
+                            std::int16_t state = -1) {
         form_.state.push_back(
-            {layer, Account::kOptimizer, TensorBlock(w, w.state, StateBytes(s)), id, s});
-      if (w.home.Flat() != 0) {
-        form_.state.push_back({layer, Account::kGathered,
-                               TensorBlock(w, w.use, Width(DtypeSlot::kCompute)), id, -1,
-                               Mask(w.home.Flat()), w.keep_after_forward});
+            {layer, account, TensorBlock(w, at, width), id, state, 0, false, host});
+        form_.on_host |= host;
+      };
+      const double weight = Width(DtypeSlot::kParameters), slope = Width(DtypeSlot::kGradients);
+      lies(Account::kParameters, w.home, weight, w.home_on_host);
+      lies(Account::kGradients, w.gradient, slope, w.gradient_on_host);
+      for (const std::int16_t s : states_.of_tensor[id.index()])
+        lies(Account::kOptimizer, w.state, StateBytes(s), w.state_on_host, s);
+      // An optimizer on the host works on copies in pinned memory.
+      if (w.state_on_host && !w.home_on_host) lies(Account::kParameters, w.state, weight, true);
+      if (w.state_on_host && !w.gradient_on_host) lies(Account::kGradients, w.state, slope, true);
+      if (Fetched(w)) {
+        form_.state.push_back(
+            {layer, Account::kGathered, TensorBlock(w, w.use, Width(DtypeSlot::kCompute)), id, -1,
+             w.home_on_host ? std::uint8_t{0} : Mask(w.home.Flat()), w.keep_after_forward});
       }
+      if (w.reduce_each_micro_batch && w.gradient.Flat() != 0) Unsharded(w, layer, id);
+    }
+  }
+
+  // A weight's gradient is whole, in the dtype of the weight that was used, before it is copied
+  // into what is reduced and scattered; both live at once (PyTorch FSDP2, foreach_reduce of
+  // _fsdp_collectives.py).
+  void Unsharded(const Tensor& w, std::uint8_t layer, TensorId id) {
+    for (const bool bucket : {false, true}) {
+      const DtypeSlot dtype = bucket ? DtypeSlot::kGradientReduce : DtypeSlot::kCompute;
+      form_.state.push_back({layer, Account::kTransient, TensorBlock(w, w.use, Width(dtype)), id,
+                             -1, Mask(w.gradient.Flat()), false, false, bucket});
     }
   }
 
@@ -306,6 +351,91 @@ class Compiler {
     }
   }
 
+  // --- whole matrices
+  // -------------------------------------------------------------------------------------
+
+  // Of a product's operand: what is contracted are the rows, what the output has too the columns;
+  // a factor of everything counts matrices (experts).
+  void Updates() {
+    for (const auto& [id, layer] : Parameters()) {
+      const Tensor& w = program_.tensor(id);
+      // Asked once of a square: an optimizer of whole matrices has work there.
+      if (w.state_on_host || !rules_.count_optimizer_time ||
+          optimizer_.FlopsOfMatrix(KindOf(program_, w), 64, 64) == 0)
+        continue;
+      for (const Op& op : program_.ops) {
+        if (op.kind != OpKind::kProduct || op.inputs[1].tensor != id) continue;
+        std::vector<std::uint8_t> rows, columns, matrices;
+        for (std::size_t d = 0; d < w.dims.size(); ++d) {
+          const std::uint8_t factor = op.inputs[1].factors[d];
+          const std::uint8_t size = Local(w.dims[d], w.use.CutOf(w.dims[d]));
+          (!Has(op.output_factors, factor)     ? rows
+           : Has(op.inputs[0].factors, factor) ? matrices
+                                               : columns)
+              .push_back(size);
+        }
+        if (rows.empty() || columns.empty()) break;
+        form_.updates.push_back({static_cast<std::uint8_t>(layer),
+                                 AddBlock({1, Product(std::move(rows)), 0}),
+                                 AddBlock({1, Product(std::move(columns)), 0}),
+                                 AddBlock({1, Product(std::move(matrices)), Mask(w.state.Flat())}),
+                                 KindOf(program_, w), id});
+        break;
+      }
+    }
+  }
+
+  // --- buffers
+  // --------------------------------------------------------------------------------------------
+
+  bool IsSaved(const Version& version) const {
+    return std::any_of(
+        edited_.derived.saved.begin(), edited_.derived.saved.end(), [&](const Saved& saved) {
+          return !version.gradient && saved.tensor == version.tensor && saved.at == version.at;
+        });
+  }
+
+  // What is gathered for one op stands between the steps that compute. Pieces that go round under
+  // the op are two at a time: one that is worked on and one that arrives.
+  void Buffers() {
+    BufferRow row;
+    for (std::size_t i = 0; i < edited_.derived.steps.size(); ++i) {
+      const Step& step = edited_.derived.steps[i];
+      if (step.kind != StepKind::kMove) {
+        AddBuffer(row);
+        row = BufferRow();
+        continue;
+      }
+      const Tensor& tensor = program_.tensor(step.target.tensor);
+      if (step.collective != Collective::kAllGather || step.when != When::kMicroBatch ||
+          tensor.role == TensorRole::kParameter || tensor.role == TensorRole::kData ||
+          IsSaved(step.target)) {
+        continue;
+      }
+      row.layer_class = static_cast<std::uint8_t>(step.layer_class.value());
+      row.step = static_cast<std::int32_t>(i);
+      const bool pieces = step.hide == HideBehind::kOp;
+      std::uint16_t block =
+          TensorBlock(tensor, step.target.at, (pieces ? 2 : 1) * Width(tensor.dtype));
+      if (pieces) {
+        Block two = form_.blocks[block];
+        two.flat = Mask(step.group);
+        block = AddBlock(two);
+      }
+      row.parts.push_back({block, Mask(step.group)});
+    }
+    AddBuffer(row);
+  }
+
+  void AddBuffer(const BufferRow& row) {
+    if (row.parts.empty()) return;
+    const bool known =
+        std::any_of(form_.buffers.begin(), form_.buffers.end(), [&](const BufferRow& other) {
+          return other.layer_class == row.layer_class && other.parts == row.parts;
+        });
+    if (!known) form_.buffers.push_back(row);
+  }
+
   // --- transfers
   // ------------------------------------------------------------------------------------------
 
@@ -322,13 +452,24 @@ class Compiler {
     return index;
   }
 
+  // A copy's gradient is reduced, and the copy updated, as the parameter's own.
   void AddMove(std::size_t index) {
+    const Step& step = edited_.derived.steps[index];
+    AddMove(index, step.layer_class);
+    if (step.phase < Phase::kReduce) return;
+    for (std::size_t c = 0; c < program_.classes.size(); ++c) {
+      if (IsCopy(program_.classes[c]) && program_.classes[c].both_ends == step.source.tensor)
+        AddMove(index, ClassId(c));
+    }
+  }
+
+  void AddMove(std::size_t index, ClassId layer) {
     const Step& step = edited_.derived.steps[index];
     if (step.collective == Collective::kSlice) return;
     const Tensor& tensor = program_.tensor(step.source.tensor);
     if (tensor.role == TensorRole::kData) return;
     TransferRow row;
-    row.layer_class = static_cast<std::uint8_t>(step.layer_class.value());
+    row.layer_class = static_cast<std::uint8_t>(layer.value());
     row.phase = step.phase;
     row.when = step.when;
     row.hide = step.hide;
@@ -336,10 +477,12 @@ class Compiler {
     // What hides behind the neighbouring blocks is counted in one sum, as data parallelism.
     const bool summed = step.hide == HideBehind::kPrefetch ||
                         (step.hide == HideBehind::kLastBackward && step.when == When::kMicroBatch);
-    row.role = summed ? AxisRole::kData : edited_.mesh.RoleOf(step.group);
+    row.role = summed                                     ? AxisRole::kData
+               : step.collective == Collective::kHostCopy ? AxisRole::kHost
+                                                          : edited_.mesh.RoleOf(step.group);
     row.step = static_cast<std::int32_t>(index);
-    const bool shared = tensor.role == TensorRole::kParameter && step.when == When::kMicroBatch &&
-                        tensor.home.Flat() != 0;
+    const bool shared =
+        tensor.role == TensorRole::kParameter && step.when == When::kMicroBatch && Fetched(tensor);
     row.unit = shared ? Unit(tensor) : 1;
     const std::uint16_t block = TensorBlock(tensor, Payload(step), row.unit * Width(step.dtype));
     // Weights and gradients of a layer that move alike travel in one bucket.
@@ -416,11 +559,27 @@ class Compiler {
     row.when = declared.when;
     row.hide = declared.hide;
     row.role = declared.role;
+    if (row.per_layer) {
+      const TensorId both = program_.layer_class(declared.layer_class).both_ends;
+      if (both.valid()) return AddBothEnds(row, program_.tensor(both), index);
+    }
     std::vector<std::uint8_t> locals;
     for (const DimensionId dim : declared.dims) locals.push_back(Local(dim, 0));
     const std::uint16_t payload = AddBlock({declared.bytes, Product(std::move(locals)), 0});
     row.price = PriceOf({declared.collective, Mask(declared.group), {payload}});
     row.declared = static_cast<std::int32_t>(index);
+    form_.transfers.push_back(row);
+  }
+
+  // All-reduced as it is accumulated. The classroom's step has no messages between pipeline ranks.
+  void AddBothEnds(TransferRow row, const Tensor& w, std::size_t declared) {
+    TransferPrice price;
+    price.collective = Collective::kAllReduce;
+    price.payload = {TensorBlock(w, w.gradient, Width(DtypeSlot::kGradients))};
+    price.ends = true;
+    if (rules_.coarse_program) row.hide = HideBehind::kIgnored;
+    row.price = PriceOf(std::move(price));
+    row.declared = static_cast<std::int32_t>(declared);
     form_.transfers.push_back(row);
   }
 
@@ -454,13 +613,20 @@ class Compiler {
 
   void SumUp() {
     for (const StateRow& row : form_.state) {
+      if (row.host) {
+        AddMemoryTerm(row.layer_class, kHostSlot, row.block);
+        if (row.account == Account::kOptimizer)
+          AddMemoryTerm(row.layer_class, kHostStateSlot, row.block);
+        continue;
+      }
       AddMemoryTerm(row.layer_class, row.kept ? kGatheredKeptSlot : static_cast<int>(row.account),
                     row.block, row.when);
     }
     if (form_.state_width == 0) {
-      for (const Tensor& w : program_.tensors) {
-        if (w.role != TensorRole::kParameter) continue;
-        AddMemoryTerm(static_cast<std::uint8_t>(w.layer_class.value()), kUpdatedSlot,
+      for (const auto& [id, layer] : Parameters()) {
+        const Tensor& w = program_.tensor(id);
+        AddMemoryTerm(static_cast<std::uint8_t>(layer),
+                      w.state_on_host ? kHostUpdatedSlot : kUpdatedSlot,
                       TensorBlock(w, w.state, 1));
       }
     }
@@ -507,6 +673,14 @@ class Compiler {
     visit(form_.tokens);
     visit(form_.boundary);
     for (MemoryTerm& term : form_.memory_terms) visit(term.block);
+    for (UpdateRow& row : form_.updates) {
+      visit(row.rows);
+      visit(row.columns);
+      visit(row.matrices);
+    }
+    for (BufferRow& row : form_.buffers) {
+      for (BufferRow::Part& part : row.parts) visit(part.block);
+    }
     for (TransferPrice& price : form_.transfer_prices) {
       for (std::uint16_t& block : price.payload) visit(block);
     }
@@ -562,6 +736,8 @@ class Compiler {
   const Program& program_;
   const Precision& precision_;
   const OptimizerStates& states_;
+  const AccountingRules& rules_;
+  const Optimizer& optimizer_;
   Form form_;
 };
 
@@ -585,8 +761,18 @@ const char* Name(Account account) {
       return "fragmentation";
     case Account::kOutsideAllocator:
       return "outside_allocator";
+    case Account::kHost:
+      return "host";
   }
   return "parameters";
+}
+
+ParameterKind KindOf(const Program& program, const Tensor& parameter) {
+  ParameterKind kind;
+  // The dimension of a lump that has no name is in its scale.
+  kind.dimensions = static_cast<int>(parameter.dims.size()) + (parameter.scale != 1 ? 1 : 0);
+  kind.layer = program.layer_class(parameter.layer_class).position == StagePosition::kLayer;
+  return kind;
 }
 
 OptimizerStates OptimizerStatesOf(const Program& program, const Optimizer& optimizer,
@@ -595,11 +781,7 @@ OptimizerStates OptimizerStatesOf(const Program& program, const Optimizer& optim
   for (const Tensor& tensor : program.tensors) {
     std::vector<std::int16_t>& own = states.of_tensor.emplace_back();
     if (tensor.role != TensorRole::kParameter) continue;
-    ParameterKind kind;
-    // The dimension of a lump that has no name is in its scale.
-    kind.dimensions = static_cast<int>(tensor.dims.size()) + (tensor.scale != 1 ? 1 : 0);
-    kind.layer = program.layer_class(tensor.layer_class).position == StagePosition::kLayer;
-    for (const OptimizerState& state : optimizer.StatesOf(kind, precision)) {
+    for (const OptimizerState& state : optimizer.StatesOf(KindOf(program, tensor), precision)) {
       const auto known = std::find(states.table.begin(), states.table.end(), state);
       own.push_back(static_cast<std::int16_t>(known - states.table.begin()));
       if (known == states.table.end()) states.table.push_back(state);
@@ -609,12 +791,16 @@ OptimizerStates OptimizerStatesOf(const Program& program, const Optimizer& optim
 }
 
 Form CompileForm(const Edited& edited, const Precision& precision, const OptimizerStates& states,
-                 const AccountingRules& rules) {
-  Form form = Compiler(edited, precision, states).Run();
+                 const AccountingRules& rules, const Optimizer& optimizer) {
+  Form form = Compiler(edited, precision, states, rules, optimizer).Run();
   for (const TransferRow& t : form.transfers) {
     const bool overlaps = t.hide == HideBehind::kLastBackward || t.hide == HideBehind::kOp ||
                           (t.hide == HideBehind::kPrefetch && !rules.prefetch_hides_in_slot);
     const std::uint8_t mask = form.transfer_prices[t.price].mask;
+    if (form.transfer_prices[t.price].collective == Collective::kHostCopy) {
+      form.copies_overlap |= overlaps;
+      continue;
+    }
     auto& masks = form.overlapping;
     if (overlaps && std::find(masks.begin(), masks.end(), mask) == masks.end())
       masks.push_back(mask);

@@ -31,9 +31,10 @@ enum class Account : std::uint8_t {
   kTransient,
   kFragmentation,
   kOutsideAllocator,
+  kHost,  // in the memory of the host
 };
-inline constexpr int kAccounts = 8;
-const char* Name(Account account);  // "parameters", ...
+inline constexpr int kAccounts = 8;  // those of the device
+const char* Name(Account account);   // "parameters", ...
 
 // Which state each parameter has: indices into a table of the distinct ones.
 struct OptimizerStates {
@@ -42,6 +43,7 @@ struct OptimizerStates {
 };
 OptimizerStates OptimizerStatesOf(const Program& program, const Optimizer& optimizer,
                                   const Precision& precision);
+ParameterKind KindOf(const Program& program, const Tensor& parameter);
 
 struct LocalSize {
   double size = 1;  // whole; batch: of one micro-batch on all ranks that cut it
@@ -74,6 +76,8 @@ struct StateRow {
   std::int16_t state = -1;
   std::uint8_t when = 0;  // index into Form::masks: there only where these are several ranks
   bool kept = false;      // gathered in the forward pass and still there in the backward pass
+  bool host = false;      // in the memory of the host
+  bool bucket = false;    // kTransient: the copy that is reduced, beside the gradient itself
 };
 
 struct SavedRow {
@@ -107,6 +111,28 @@ struct OpPrice {
   friend bool operator==(const OpPrice&, const OpPrice&) = default;
 };
 
+// Matrices of a layer that the optimizer works on as wholes, where their state is on the device.
+// Ranks that share the state of a weight share its matrices.
+struct UpdateRow {
+  std::uint8_t layer_class = 0;
+  std::uint16_t rows = 0, columns = 0, matrices = 0;  // blocks; the last over the sharing ranks
+  ParameterKind kind;
+  TensorId tensor;  // for explaining
+};
+
+// What an op needs gathered and nobody keeps: there while that op runs, one op's at a time.
+struct BufferRow {
+  struct Part {
+    std::uint16_t block = 0;
+    std::uint8_t when = 0;  // index into Form::masks: there only where these are several ranks
+
+    friend bool operator==(const Part&, const Part&) = default;
+  };
+  std::uint8_t layer_class = 0;
+  std::vector<Part> parts;
+  std::int32_t step = -1;  // into Derived::steps: the last of those that gather, for explaining
+};
+
 struct TransferRow {
   std::uint8_t layer_class = 0;
   bool per_layer = true;  // false: once per rank
@@ -138,6 +164,7 @@ struct TransferPrice {
   Collective collective = Collective::kAllReduce;
   std::uint8_t mask = 0;
   std::vector<std::uint16_t> payload;  // blocks, summed
+  bool ends = false;                   // between the first and the last pipeline rank
 
   friend bool operator==(const TransferPrice&, const TransferPrice&) = default;
 };
@@ -164,7 +191,12 @@ struct TransferTerm {
 inline constexpr int kUpdatedSlot = kAccounts + 4;
 // Gathered weights that stay until the backward pass is through.
 inline constexpr int kGatheredKeptSlot = kAccounts + 5;
-inline constexpr int kMemorySlots = kAccounts + 6;
+// Of the buffers of a layer's ops the largest.
+inline constexpr int kBufferSlot = kAccounts + 6;
+// In the memory of the host: all of it, optimizer state, and parameters that are updated there.
+inline constexpr int kHostSlot = kAccounts + 7, kHostStateSlot = kAccounts + 8,
+                     kHostUpdatedSlot = kAccounts + 9;
+inline constexpr int kMemorySlots = kAccounts + 10;
 
 struct Form {
   std::vector<AtomMask> masks;  // [0] = 0
@@ -175,6 +207,8 @@ struct Form {
       0;  // the first so many are what Evaluate needs; the rest only Explain looks at
   std::vector<StateRow> state;
   std::vector<SavedRow> saved;
+  std::vector<BufferRow> buffers;
+  std::vector<UpdateRow> updates;
   std::vector<OpRow> ops;
   std::vector<OpPrice> op_prices;
   std::vector<TransferRow> transfers;
@@ -193,6 +227,8 @@ struct Form {
   // Groups of transfers that are hidden block by block: where one has ranks, the step is an
   // estimate.
   std::vector<std::uint8_t> overlapping;
+  bool copies_overlap = false;  // copies from or to the host are hidden so
+  bool on_host = false;         // something lies in the memory of the host
   struct ClassRow {
     StagePosition position = StagePosition::kLayer;
     int repeat = 1;
@@ -207,6 +243,6 @@ struct Form {
 };
 
 Form CompileForm(const Edited& edited, const Precision& precision, const OptimizerStates& states,
-                 const AccountingRules& rules);
+                 const AccountingRules& rules, const Optimizer& optimizer);
 
 }  // namespace shardlab

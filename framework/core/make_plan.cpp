@@ -26,6 +26,7 @@ class PlanMaker {
     if (degrees_known_ && !Borrowers()) degrees_known_ = false;  // no atoms, so no batch to divide
     Requirements();
     Limits();
+    HostLink();
     if (degrees_known_) MicroBatches();
     if (ErrorCount() != before) return std::nullopt;
     Schedule();
@@ -50,7 +51,7 @@ class PlanMaker {
   void SplitLayers() {
     int layers = 0;
     for (const LayerClass& row : c_.edited.program.classes) {
-      if (row.position == StagePosition::kLayer) layers += row.repeat;
+      if (row.position == StagePosition::kLayer && !row.copy_of.valid()) layers += row.repeat;
     }
     const int stages = plan_.pipeline * plan_.chunks;
     std::vector<int> split = request_.layers;
@@ -97,35 +98,50 @@ class PlanMaker {
     if (known == splits_->end()) splits_->push_back({split, CountClasses(split)});
   }
 
-  // Classes of layers follow one another; a stage holds a run of the whole sequence.
+  // A stage holds a run of the whole sequence of layers.
   std::vector<double> CountClasses(const std::vector<int>& split) const {
-    std::vector<double> counts;
-    int begin = 0;
+    const Program& program = c_.edited.program;
+    const std::vector<LayerAt> layers = program.LayersInOrder();
+    std::vector<double> counts(split.size() * program.classes.size(), 0);
+    double* of_stage = counts.data();
+    std::size_t next = 0;
     for (std::size_t stage = 0; stage < split.size(); ++stage) {
-      int first = 0;
-      for (const LayerClass& row : c_.edited.program.classes) {
-        double n = 0;
-        switch (row.position) {
-          case StagePosition::kFirst:
-            n = stage == 0 ? 1 : 0;
-            break;
-          case StagePosition::kLast:
-            n = stage + 1 == split.size() ? 1 : 0;
-            break;
-          case StagePosition::kSpread:
-            n = 1.0 / static_cast<double>(split.size());
-            break;
-          case StagePosition::kLayer:
-            n = std::max(
-                0, std::min(begin + split[stage], first + row.repeat) - std::max(begin, first));
-            first += row.repeat;
-            break;
-        }
-        counts.push_back(n);
+      for (std::size_t c = 0; c < program.classes.size(); ++c) {
+        const StagePosition position = program.classes[c].position;
+        if (program.classes[c].both_ends.valid() && !EndsApart()) continue;
+        if ((position == StagePosition::kFirst && stage == 0) ||
+            (position == StagePosition::kLast && stage + 1 == split.size()))
+          of_stage[c] = 1;
+        if (position == StagePosition::kSpread)
+          of_stage[c] = 1.0 / static_cast<double>(split.size());
       }
-      begin += split[stage];
+      for (int i = 0; i < split[stage]; ++i)
+        of_stage[program.TreatedBy(layers[next++], OnRank(stage, i)).index()] += 1;
+      of_stage += program.classes.size();
     }
     return counts;
+  }
+
+  // The first and the last stage are on different pipeline ranks.
+  bool EndsApart() const {
+    if (plan_.pipeline == 1 || c_.schedule == nullptr) return false;
+    const ScheduleShape shape{plan_.pipeline, plan_.chunks, 1};
+    for (int rank = 0; rank < plan_.pipeline; ++rank) {
+      bool first = false, last = false;
+      for (int chunk = 0; chunk < plan_.chunks; ++chunk) {
+        const int stage = c_.schedule->StageOf(shape, rank, chunk);
+        first |= stage == 0;
+        last |= stage + 1 == plan_.pipeline * plan_.chunks;
+      }
+      if (first && last) return false;
+    }
+    return true;
+  }
+
+  // A rank's share of layers is dealt out to its chunks in turn: to the first layer of each, then
+  // to the second.
+  int OnRank(std::size_t stage, int layer) const {
+    return layer * plan_.chunks + static_cast<int>(stage) / plan_.pipeline;
   }
 
   void Degrees() {
@@ -333,6 +349,19 @@ class PlanMaker {
       if (!axis.valid() || Declared(mesh_.axis(axis)) == 1) continue;
       diagnostics_.Error("plan.limit", mesh_.axis(axis).place, limit.why, limit.hint);
     }
+  }
+
+  void HostLink() {
+    const Machine& machine = c_.hardware->machine();
+    if (!c_.form.on_host ||
+        (machine.host_bandwidth.value() > 0 && machine.host_memory_bandwidth.value() > 0))
+      return;
+    diagnostics_.Error("plan.host", request_.hardware_place,
+                       absl::StrCat(machine.name,
+                                    " does not say how fast its devices reach the "
+                                    "memory of their host"),
+                       "keep all state on the devices, or choose a machine with host_bandwidth "
+                       "and host_memory_bandwidth");
   }
 
   void MicroBatches() {

@@ -18,7 +18,7 @@ struct OrderWord {
   const char* word;
   AxisRole role;
 };
-constexpr std::array<OrderWord, kAxisRoles> kOrderWords = {{{"tp", AxisRole::kTensor},
+constexpr std::array<OrderWord, kMeshRoles> kOrderWords = {{{"tp", AxisRole::kTensor},
                                                             {"cp", AxisRole::kContext},
                                                             {"ep", AxisRole::kExpert},
                                                             {"dp", AxisRole::kData},
@@ -35,7 +35,7 @@ std::vector<AxisRole> ParseOrder(const std::string& text, const Place& place,
     }
   }
   const std::size_t words = static_cast<std::size_t>(std::count(text.begin(), text.end(), '-')) + 1;
-  if (roles.size() == kAxisRoles && words == kAxisRoles) return roles;
+  if (roles.size() == kMeshRoles && words == kMeshRoles) return roles;
   diagnostics->Error(
       "mesh.order", place,
       absl::StrCat("mesh order \"", text, "\" does not name each of the five axes once"),

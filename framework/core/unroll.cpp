@@ -14,23 +14,46 @@ class Unroller {
   }
 
   Program Run() {
+    bool layers_done = false;
     for (std::size_t c = 0; c < in_.classes.size(); ++c) {
       const LayerClass& row = in_.classes[c];
-      const int segment = row.whole_block_recompute ? row.segment : 1;
-      for (int layer = 0; layer < row.repeat; ++layer) {
-        if (layer % segment == 0) OpenClass(row, layer);
-        CopyLayer(ClassId(c), layer);
+      if (row.position == StagePosition::kLayer) {
+        if (!layers_done) Layers();
+        layers_done = true;
+        continue;
       }
+      OpenClass(row, 0);
+      CopyLayer(ClassId(c), 0);
     }
     return std::move(out_);
   }
 
  private:
+  // One pipeline rank has all of them.
+  void Layers() {
+    ClassId last;
+    int together = 0, position = 0;
+    for (const LayerAt& layer : in_.LayersInOrder()) {
+      const ClassId treated = in_.TreatedBy(layer, position++);
+      const LayerClass& row = in_.layer_class(treated);
+      const int segment = row.whole_block_recompute ? row.segment : 1;
+      if (treated != last || together == segment) {
+        OpenClass(row, layer.index);
+        together = 0;
+      }
+      ++together;
+      last = treated;
+      CopyLayer(treated, layer.index);
+    }
+  }
+
   void OpenClass(const LayerClass& row, int layer) {
     LayerClass copy = row;
     copy.name = absl::StrCat(row.name, " ", layer);
     copy.repeat = 1;
-    copy.segment = 1;
+    copy.segment = copy.every = 1;
+    copy.per_rank = 0;
+    copy.copy_of = ClassId();
     copy.input = TensorId();
     copy.output = TensorId();
     out_.classes.push_back(std::move(copy));

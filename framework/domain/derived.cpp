@@ -16,6 +16,8 @@ const char* Name(Collective collective) {
       return "all-to-all";
     case Collective::kSendRecv:
       return "send/recv";
+    case Collective::kHostCopy:
+      return "host copy";
   }
   return "slice";
 }

@@ -22,6 +22,7 @@ enum class Collective : std::uint8_t {
   kReduceScatter,
   kAllToAll,
   kSendRecv,
+  kHostCopy,  // between a rank and its own host: no layout changes
 };
 SHARDLAB_EXPORT const char* Name(Collective collective);  // "all-reduce", ...
 
@@ -43,6 +44,7 @@ struct Version {
   TensorId tensor;
   bool gradient = false;
   Placement at;
+  bool host = false;  // in the memory of each rank's host
 
   friend bool operator==(const Version&, const Version&) = default;
   friend auto operator<=>(const Version&, const Version&) = default;

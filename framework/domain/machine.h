@@ -34,8 +34,11 @@ struct Machine {
   Bytes memory;             // per device, usable capacity line
   Bytes outside_allocator;  // context and communication libraries
   double fragmentation =
-      0;                // share of allocated bytes that the allocator reserves and does not use
-  Bytes host_memory;    // per device's share; 0 = not stated
+      0;              // share of allocated bytes that the allocator reserves and does not use
+  Bytes host_memory;  // per device's share; 0 = not stated
+  // A device's own, in each direction, and what an optimizer on the host reaches of the host's
+  // memory, a device's share; 0 = not stated.
+  BytesPerSecond host_bandwidth, host_memory_bandwidth;
   FlopsPerSecond peak;  // dense, in the compute dtype
   BytesPerSecond memory_bandwidth;
   std::vector<Tier> tiers;
@@ -62,8 +65,9 @@ struct TransferShape {
 
 // Bytes that one device sends: all-reduce 2(n-1)/n, all-gather, reduce-scatter and all-to-all
 // (n-1)/n of the payload (Thakur, Rabenseifner and Gropp 2005, ring and pairwise algorithms), a
-// send the payload itself.
+// send and a copy the payload itself.
 constexpr double SentShare(Collective collective, int n) {
+  if (collective == Collective::kHostCopy) return 1;
   if (n <= 1) return 0;
   const double share = static_cast<double>(n - 1) / n;
   switch (collective) {

@@ -17,6 +17,8 @@ const char* Name(AxisRole role) {
       return "pipeline";
     case AxisRole::kData:
       return "data";
+    case AxisRole::kHost:
+      return "host";
   }
   return "data";
 }

@@ -27,10 +27,18 @@ inline constexpr int kMaxAtoms = 12;
 inline constexpr int kMaxTiers = 4;
 
 // What an axis is for; exposed and hidden communication is reported by role.
-enum class AxisRole : std::uint8_t { kTensor, kContext, kExpert, kPipeline, kData };
-inline constexpr int kAxisRoles = 5;
+enum class AxisRole : std::uint8_t {
+  kTensor,
+  kContext,
+  kExpert,
+  kPipeline,
+  kData,
+  kHost,  // of no axis: copies between a device and its host
+};
+inline constexpr int kAxisRoles = 6;
+inline constexpr int kMeshRoles = 5;  // those that ranks may have
 SHARDLAB_EXPORT const char* Name(
-    AxisRole role);  // "tensor", "context", "expert", "pipeline", "data"
+    AxisRole role);  // "tensor", "context", "expert", "pipeline", "data", "host"
 
 struct Atom {
   std::string name;   // "tensor.kv_heads"

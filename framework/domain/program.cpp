@@ -68,6 +68,25 @@ bool Tensor::Has(DimensionId dim) const {
   return std::find(dims.begin(), dims.end(), dim) != dims.end();
 }
 
+std::vector<LayerAt> Program::LayersInOrder() const {
+  std::vector<LayerAt> layers;
+  std::vector<int> seen(classes.size(), 0);
+  for (const ClassId turn : order) layers.push_back({turn, seen[turn.index()]++});
+  if (!order.empty()) return layers;
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    const LayerClass& row = classes[c];
+    if (row.position != StagePosition::kLayer || row.copy_of.valid()) continue;
+    for (int i = 0; i < row.repeat; ++i) layers.push_back({ClassId(c), i});
+  }
+  return layers;
+}
+
+ClassId Program::TreatedBy(const LayerAt& layer, int on_rank) const {
+  const LayerClass& row = layer_class(layer.layer_class);
+  const bool own = row.per_rank > 0 ? on_rank < row.per_rank : layer.index % row.every == 0;
+  return own ? layer.layer_class : ClassId(layer.layer_class.index() + 1);
+}
+
 DimensionId Program::FindDimension(std::string_view name) const {
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
     if (dimensions[i].name == name) return DimensionId(i);

@@ -60,6 +60,9 @@ struct SHARDLAB_EXPORT Tensor {
   // Filled by the strategies' edits. `use`: while computing. Parameters only: `home` between uses,
   // `state` of the optimizer's tensors, `gradient` as accumulated between micro-batches.
   Placement use, home, state, gradient;
+  bool home_on_host = false;   // these lie in the memory of the host, and come from there for use
+  bool state_on_host = false;  // ... and the optimizer works there
+  bool gradient_on_host = false;
   bool reduce_each_micro_batch =
       false;  // the gradient moves to `gradient` after each micro-batch, not once a step
   bool keep_moved =
@@ -167,6 +170,21 @@ struct LayerClass {
   // together.
   bool whole_block_recompute = false;
   int segment = 1;
+  // Of its layers only some are treated as this class is: of so many the first, or so many of each
+  // pipeline rank; a copy of the class, which stands behind it, takes the others. 1 and 0: all.
+  int every = 1;
+  int per_rank = 0;
+  ClassId copy_of;  // of a copy
+  bool shared() const { return every > 1 || per_rank > 0; }
+  // What a parameter costs that ops of another end use too, where the two ends are on different
+  // pipeline ranks: on the last rank a copy of it, on both the sum of its gradients. No rows.
+  TensorId both_ends;
+};
+
+// One layer of the model, in the order of the model.
+struct LayerAt {
+  ClassId layer_class;  // never a copy
+  int index = 0;        // among the layers of its class
 };
 
 struct ModelFacts {
@@ -194,6 +212,7 @@ class SHARDLAB_EXPORT Program final {
   std::vector<Tensor> tensors;
   std::vector<Op> ops;  // forward order; those of one class stand together
   std::vector<LayerClass> classes;
+  std::vector<ClassId> order;  // of each layer, where classes take turns; empty: class after class
   std::vector<Limit> limits;
   std::vector<std::string> authors;  // strategies, in the order of Tensor::author
 
@@ -202,6 +221,12 @@ class SHARDLAB_EXPORT Program final {
   Tensor& tensor(TensorId id) { return tensors[id.index()]; }
   const Op& op(OpId id) const { return ops[id.index()]; }
   const LayerClass& layer_class(ClassId id) const { return classes[id.index()]; }
+
+  // Every layer between the ends.
+  std::vector<LayerAt> LayersInOrder() const;
+  // The class that treats this layer: its own, or the copy. `on_rank`: how many layers of its
+  // pipeline rank come before it, in the order in which shares are dealt out.
+  ClassId TreatedBy(const LayerAt& layer, int on_rank) const;
 
   DimensionId FindDimension(std::string_view name) const;  // invalid when the model has none
   DimensionId FindKind(DimensionKind kind) const;

@@ -379,14 +379,18 @@ class Composer {
                    &micro);
     reader.Integer({"global_batch_size", "sequences of a step", 1, kMost}, &global);
     reader.Number(
-        {"dropout",
-         "share of elements dropped; its masks are not counted, so 0 is the only legal value", 0,
-         0},
+        {"dropout", "share of elements dropped; above 0 the masks are kept for the backward pass",
+         0, 1},
         &dropout);
     reader.Number(
         {"total_tokens", "tokens of the whole run, for its days, device-hours and cost", 1, 1e18},
         &total);
-    reader.Text({"attention", "attention kernel", 0, 0, {"fused"}}, &attention);
+    reader.Text({"attention",
+                 "\"fused\" kernel, or \"eager\", with the scores of all pairs in memory",
+                 0,
+                 0,
+                 {"fused", "eager"}},
+                &attention);
     reader.Finish();
     const auto required = [&](const char* key, int value) {
       if (value != 0 || reader.IsGiven(key) || Complained("training")) return;
@@ -398,6 +402,19 @@ class Composer {
     training_.sequence_length = sequence;
     training_.global_batch_size = global;
     training_.total_tokens = total;
+    training_.dropout = dropout;
+    training_.eager_attention = attention == "eager";
+    if (training_.eager_attention && accounting_->rules.coarse_program) {
+      diagnostics_.Error("training.attention", reader.PlaceOf("attention"),
+                         absl::StrCat("the ", accounting_->rules.name,
+                                      " accounting leaves out the scores of attention"),
+                         "write attention = \"fused\", or choose another accounting");
+    } else if (training_.eager_attention) {
+      diagnostics_.Warning("training.attention", reader.PlaceOf("attention"),
+                           "eager attention is counted in memory alone: its seconds are those of "
+                           "a fused kernel",
+                           "expect longer steps than these");
+    }
     out_.request.micro_batch_size = micro;
     out_.request.global_batch_size = global;
     out_.request.micro_batch_place = reader.PlaceOf("micro_batch_size");
@@ -554,7 +571,8 @@ class Composer {
     const auto& model = static_cast<const Model&>(*model_->plugin);
     const absl::Status described =
         Guarded(absl::StrCat("model \"", model_->name, "\" cannot be described"), [&] {
-          return model.Describe(builder, {c.rules.coarse_program, training_.sequence_length});
+          return model.Describe(builder, {c.rules.coarse_program, training_.sequence_length,
+                                          training_.dropout, training_.eager_attention});
         });
     if (!described.ok()) {
       diagnostics_.Error("model.failed", model_place, std::string(described.message()));
@@ -590,7 +608,7 @@ class Composer {
     if (!edited) return;
     c.edited = std::move(*edited);
     c.states = OptimizerStatesOf(c.edited.program, *c.optimizer, c.precision);
-    c.form = CompileForm(c.edited, c.precision, c.states, c.rules);
+    c.form = CompileForm(c.edited, c.precision, c.states, c.rules, *c.optimizer);
     const std::optional<Plan> plan = MakePlan(c, out_.request, &c.splits, &diagnostics_);
     if (!plan) return;
     c.plan = *plan;

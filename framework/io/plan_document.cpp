@@ -92,6 +92,7 @@ class Document {
     plan["expert_data"] = data * DegreeOf(c_, p, AxisRole::kContext) / std::max(1, expert);
     plan["zero_stage"] = 0;
     plan["fsdp_shard"] = 1;
+    plan["offload"] = "none";
     plan["replicate"] = data;
     plan["mesh_order"] = planned_.composed.mesh_order;
     plan["micro_batch_size"] = p.micro_batch_size;
@@ -137,6 +138,7 @@ class Document {
       beside += bytes;
     }
     json["total_bytes"] = allocated + beside;
+    json["host_bytes"] = Whole(r.memory.host);
     json["in_flight_micro_batches"] = r.memory.in_flight;
     return json;
   }
@@ -149,15 +151,15 @@ class Document {
         ranks[static_cast<std::size_t>(e.worst_rank)]["total_bytes"].get<std::int64_t>();
     const std::int64_t capacity = Whole(e.capacity);
     return {{"fits", e.fits},
-            {"verdict", Verdict(e.peak, e.capacity)},
+            {"verdict", Verdict(e)},
             {"capacity_bytes", capacity},
             {"peak_bytes", peak},
             {"headroom_bytes", capacity - peak},
             {"worst_rank", e.worst_rank},
             {"host",
              {{"capacity_bytes", Whole(c_.hardware->machine().host_memory.value())},
-              {"peak_bytes", 0},
-              {"fits", true}}},
+              {"peak_bytes", Whole(e.host_peak)},
+              {"fits", e.host_capacity == 0 || e.host_peak <= e.host_capacity}}},
             {"ranks", ranks}};
   }
 
@@ -287,9 +289,10 @@ class Document {
 
 }  // namespace
 
-const char* Verdict(double peak, double capacity) {
-  if (peak > capacity) return "does_not_fit";
-  return peak > 0.9 * capacity ? "tight" : "fits";
+const char* Verdict(const Evaluation& e) {
+  if (!e.fits) return "does_not_fit";
+  const bool host = e.host_capacity > 0 && e.host_peak > 0.9 * e.host_capacity;
+  return host || e.peak > 0.9 * e.capacity ? "tight" : "fits";
 }
 
 PlannedScenario PlanScenario(const PluginRegistry& registry, const Scenario& scenario,

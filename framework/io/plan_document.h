@@ -25,6 +25,6 @@ PlannedScenario PlanScenario(const PluginRegistry& registry, const Scenario& sce
 nlohmann::ordered_json PlanDocument(const PlannedScenario& planned, const Diagnostics& diagnostics);
 
 // "fits", "tight" (fits with less than a tenth of the capacity left) or "does_not_fit".
-const char* Verdict(double peak, double capacity);
+const char* Verdict(const Evaluation& evaluation);
 
 }  // namespace shardlab

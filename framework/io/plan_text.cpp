@@ -96,7 +96,12 @@ class Report {
         c_.plan.pipeline > 1 ? absl::StrCat(" on pipeline rank ", memory["worst_rank"].get<int>())
                              : "";
     std::string word, rest;
-    if (verdict == "does_not_fit") {
+    if (peak <= capacity && verdict == "does_not_fit") {
+      const double host = memory["host"]["peak_bytes"], room = memory["host"]["capacity_bytes"];
+      word = style_.Red("DOES NOT FIT");
+      rest = absl::StrCat(FormatBytes(host), " in the host's memory, ", FormatBytes(host - room),
+                          " over the ", FormatBytes(room), " of a device's share");
+    } else if (verdict == "does_not_fit") {
       word = style_.Red("DOES NOT FIT");
       rest = absl::StrCat(FormatBytes(peak), where, ", ", FormatBytes(peak - capacity),
                           " over the ", FormatBytes(capacity), " of a device");
@@ -138,6 +143,8 @@ class Report {
     if (c_.plan.pipeline > 1) absl::StrAppend(&axes, " (", c_.schedule_name, ")");
     if (plan["zero_stage"].get<int>() > 0)
       absl::StrAppend(&axes, ", ZeRO-", plan["zero_stage"].get<int>());
+    if (plan["offload"] != "none")
+      absl::StrAppend(&axes, ", ", plan["offload"].get<std::string>(), " on the host");
     if (plan["recompute"]["mode"] != "none")
       absl::StrAppend(&axes, ", recomputation ", plan["recompute"]["mode"].get<std::string>());
     absl::StrAppend(&axes, "; ", c_.plan.micro_batches, " micro-batch",
@@ -192,7 +199,17 @@ class Report {
                          FormatBytes(Worst(mark.account))));
     }
     add(absl::StrCat("| ", FormatBytes(capacity)));
-    absl::StrAppend(&out_, legend, std::string(kIndent, ' '), items, "\n\n");
+    absl::StrAppend(&out_, legend, std::string(kIndent, ' '), items, "\n");
+    Host();
+    out_ += "\n";
+  }
+
+  void Host() {
+    const Evaluation& e = x_.evaluation;
+    if (e.host_peak == 0) return;
+    absl::StrAppend(&out_, std::string(kIndent, ' '), "host ", FormatBytes(e.host_peak), " of ",
+                    e.host_capacity > 0 ? FormatBytes(e.host_capacity) : "a size not stated",
+                    ", a device's share\n");
   }
 
   double Worst(Account account) const {
@@ -349,7 +366,7 @@ class Report {
 
   // Of a plan that does not fit: what there is most of where it is worst.
   void Largest() {
-    if (x_.evaluation.fits) return;
+    if (x_.evaluation.peak <= x_.evaluation.capacity) return;
     const AccountMark* most = &kMarks[0];
     for (const AccountMark& mark : kMarks) {
       if (Worst(mark.account) > Worst(most->account)) most = &mark;
@@ -397,16 +414,17 @@ void ExplainMemoryText(const PlannedScenario& planned, const std::string& accoun
                        const TextStyle& style, std::string* out) {
   for (std::size_t r = 0; r < planned.explanation.ranks.size(); ++r) {
     const RankExplanation& rank = planned.explanation.ranks[r];
-    for (const AccountMark& mark : kMarks) {
-      const double total = rank.memory.bytes[static_cast<std::size_t>(mark.account)];
-      if (!Wants(account, Name(mark.account)) || (total == 0 && account.empty())) continue;
-      absl::StrAppend(out,
-                      style.Bold(absl::StrCat("pipeline rank ", r, ": ", Name(mark.account), " ",
-                                              FormatBytes(total))),
-                      "\n");
+    for (std::size_t a = 0; a <= kAccounts; ++a) {
+      const auto own = static_cast<Account>(a);
+      const double total = own == Account::kHost ? rank.memory.host : rank.memory.bytes[a];
+      if (!Wants(account, Name(own)) || (total == 0 && account.empty())) continue;
+      absl::StrAppend(
+          out,
+          style.Bold(absl::StrCat("pipeline rank ", r, ": ", Name(own), " ", FormatBytes(total))),
+          "\n");
       std::vector<const MemoryEntry*> rows;
       for (const MemoryEntry& e : rank.entries) {
-        if (e.account == mark.account) rows.push_back(&e);
+        if (e.account == own) rows.push_back(&e);
       }
       std::stable_sort(rows.begin(), rows.end(),
                        [](const auto* a, const auto* b) { return a->bytes > b->bytes; });
@@ -430,7 +448,7 @@ std::string PlanText(const PlannedScenario& planned, const Json& document,
 std::vector<std::string> ExplainableAccounts() {
   std::vector<std::string> names;
   for (const AccountMark& mark : kMarks) names.push_back(Name(mark.account));
-  names.insert(names.end(), {"time", "communication"});
+  names.insert(names.end(), {Name(Account::kHost), "time", "communication"});
   return names;
 }
 

@@ -295,7 +295,13 @@ TEST(PlanLaws, TotalsAreTheSumsOfTheirAccounts) {
       EXPECT_NEAR(Sum(rank.memory.bytes), rank.memory.total, 1e-12 * rank.memory.total);
       EXPECT_LE(rank.memory.total, e.peak);
     }
-    EXPECT_EQ(e.fits, e.peak <= e.capacity);
+    const Json& host = memory["host"];
+    EXPECT_EQ(host["fits"], e.host_capacity == 0 || e.host_peak <= e.host_capacity);
+    EXPECT_EQ(e.fits, e.peak <= e.capacity && host["fits"].get<bool>()) << "device and host";
+    std::int64_t most_host = 0;
+    for (const Json& rank : memory["ranks"])
+      most_host = std::max(most_host, rank["host_bytes"].get<std::int64_t>());
+    EXPECT_EQ(host["peak_bytes"], most_host);
     int layers = 0;
     for (const Json& n : plan.document["plan"]["layers"]) layers += n.get<int>();
     EXPECT_EQ(layers, plan.document["model"]["layers"]);
@@ -317,7 +323,7 @@ TEST(PlanLaws, TheDegreesAreTheMachineAndTheBatch) {
 TEST(PlanLaws, EveryAccountIsTheSumOfItsEntries) {
   ForEachPlan([](const LawPlan& plan) {
     for (const RankExplanation& rank : plan.planned.explanation.ranks) {
-      std::array<double, kAccounts> sums{};
+      std::array<double, kAccounts + 1> sums{};
       for (const MemoryEntry& entry : rank.entries) {
         sums[static_cast<std::size_t>(entry.account)] += entry.bytes;
         EXPECT_FALSE(entry.author.empty()) << entry.row;
@@ -325,8 +331,8 @@ TEST(PlanLaws, EveryAccountIsTheSumOfItsEntries) {
         EXPECT_FALSE(entry.formula.empty()) << entry.row;
         EXPECT_FALSE(entry.source.empty()) << entry.row;
       }
-      for (std::size_t a = 0; a < kAccounts; ++a) {
-        const double bytes = rank.memory.bytes[a];
+      for (std::size_t a = 0; a <= kAccounts; ++a) {
+        const double bytes = a < kAccounts ? rank.memory.bytes[a] : rank.memory.host;
         EXPECT_NEAR(sums[a], bytes, 1e-9 * std::max(1.0, bytes))
             << Name(static_cast<Account>(a)) << " of stages " << rank.stages[0];
       }

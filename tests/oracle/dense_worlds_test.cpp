@@ -50,6 +50,20 @@ TEST(DenseWorldsTest, CutsAndState) {
   RunAll("dense, cuts and state", {.layers = 1}, {}, {kTensor, kContext, kState});
 }
 
+// Optimizer state, or all state, in the memory of each rank's host.
+TEST(DenseWorldsTest, CutsAndStateOnTheHost) {
+  RunAll("dense, cuts and state on the host", {.layers = 1}, {},
+         {kTensor,
+          kContext,
+          {{ZeroStage(1, false, OnHost::kOptimizer)},
+           {DataParallel(), ZeroStage(1, false, OnHost::kOptimizer)},
+           {DataParallel(), ZeroStage(2, false, OnHost::kOptimizer)},
+           {DataParallel(), ZeroStage(3, false, OnHost::kOptimizer)},
+           {DataParallel(), ZeroStage(3, false, OnHost::kAll)},
+           {DataParallel(), ZeroStage(3, true, OnHost::kAll)},
+           {DataParallel(), ZeroStage(2, false, OnHost::kAll)}}});
+}
+
 TEST(DenseWorldsTest, CutsAndActivations) {
   RunAll("dense, cuts and activations", {}, {}, {kData, kTensor, kContext, kActivations});
 }
@@ -70,6 +84,28 @@ TEST(DenseWorldsTest, SegmentsOfRecomputedLayers) {
     RunEveryMesh(setting, choices, *edited, kRanks, tally);
   }
   Conclude(tally, "dense, segments of layers");
+}
+
+// Of three layers the first and third, or the first two; the others keep all.
+TEST(DenseWorldsTest, SomeLayersAreRecomputed) {
+  const Program rolled = ToyModel({.layers = 3});
+  const Setting setting(Unroll(rolled), {});
+  Tally tally;
+  for (const Choices& choices : Product({kData,
+                                         kTensor,
+                                         {{}, {ZeroStage(3)}, {ZeroStage(3, true)}},
+                                         {{RecomputeSome(2, 0)}, {RecomputeSome(1, 2)}}})) {
+    const std::optional<Edited> edited = ApplyThenUnroll(rolled, choices);
+    ASSERT_TRUE(edited.has_value());
+    ASSERT_EQ(edited->program.classes.size(), 5u);
+    const bool stride = choices.back().name.find("every 2") != std::string::npos;
+    for (std::size_t layer = 0; layer < 3; ++layer) {
+      EXPECT_EQ(edited->program.classes[1 + layer].whole_block_recompute,
+                stride ? layer != 1 : layer < 2);
+    }
+    RunEveryMesh(setting, choices, *edited, kRanks, tally);
+  }
+  Conclude(tally, "dense, some layers recomputed");
 }
 
 TEST(DenseWorldsTest, CutsAndRealisedTransfers) {

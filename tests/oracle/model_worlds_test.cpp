@@ -43,6 +43,26 @@ TEST(ModelWorldsTest, NormsWithoutWeights) {
   RunAll("norms without weights", ShippedRelative(true), false);
 }
 TEST(ModelWorldsTest, SharedExperts) { RunAll("shared experts", ShippedExperts(false), true); }
+// The unsharded run is of the layers in their order; so are the worlds, also where every other
+// layer is recomputed.
+TEST(ModelWorldsTest, LayersWithAndWithoutExpertsTakeTurns) {
+  const Program rolled = ShippedTurns();
+  const Setting setting(Unroll(rolled), {});
+  ASSERT_EQ(setting.program.classes.size(), 7u);
+  const char* kinds[] = {"dense layer 0", "dense layer 1", "layer 0", "dense layer 2", "layer 1"};
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(setting.program.classes[i + 1].name, kinds[i]);
+  Tally tally;
+  for (const Choices& choices :
+       Product({{{DataParallel(), ExpertParallel()}},
+                {{}, {Laid(true)}},
+                {{}, {RecomputeBlock(1)}, {RecomputeSome(2, 0)}, {RecomputeSome(1, 3)}}})) {
+    const std::optional<Edited> edited = ApplyThenUnroll(rolled, choices);
+    ASSERT_TRUE(edited.has_value());
+    RunEveryMesh(setting, choices, *edited, 8, tally, [](int number) { return number % 3 == 1; });
+  }
+  Conclude(tally, "layers that take turns");
+}
+
 TEST(ModelWorldsTest, LatentAttention) { RunAll("latent attention", ShippedExperts(true), true); }
 
 }  // namespace

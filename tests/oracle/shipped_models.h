@@ -115,4 +115,14 @@ inline Program ShippedExperts(bool latent) {
       more));
 }
 
+// Layers with and without experts take turns behind a dense one.
+inline Program ShippedTurns() {
+  return ShippedModel<moe::Moe>(Sizes({{"layers", 5},
+                                       {"experts", 4},
+                                       {"top_k", 2},
+                                       {"expert_ffn", 2},
+                                       {"dense_layers", 1},
+                                       {"moe_every", 2}}));
+}
+
 }  // namespace shardlab::oracle

@@ -81,6 +81,7 @@ bool Does(Collective collective, Layout from, Layout to) {
     case Collective::kAllToAll:
       return from_cut && to_cut && from != to;
     case Collective::kSendRecv:
+    case Collective::kHostCopy:
       return false;
   }
   return false;
@@ -88,6 +89,10 @@ bool Does(Collective collective, Layout from, Layout to) {
 
 bool IsParameter(const Program& program, TensorId id) {
   return program.tensor(id).role == TensorRole::kParameter;
+}
+
+Version HomeOf(const Program& program, TensorId id) {
+  return {id, false, program.tensor(id).home, program.tensor(id).home_on_host};
 }
 
 bool IsForward(const Step& step) {
@@ -186,7 +191,8 @@ const std::vector<std::size_t>& ToyMachine::GroupOf(std::size_t rank, AtomMask g
 
 std::string ToyMachine::Describe(const Version& version) const {
   return (version.gradient ? "gradient of " : "") +
-         program_.Describe(program_.tensor(version.tensor), version.at, mesh_);
+         program_.Describe(program_.tensor(version.tensor), version.at, mesh_) +
+         (version.host ? " on the host" : "");
 }
 
 // --- what is in memory
@@ -301,7 +307,7 @@ double ToyMachine::Loss() {
 void ToyMachine::LoadWeights() {
   for (std::size_t t = 0; t < program_.tensors.size(); ++t) {
     if (!IsParameter(program_, TensorId(t))) continue;
-    const Version home{TensorId(t), false, program_.tensors[t].home};
+    const Version home = HomeOf(program_, TensorId(t));
     Blocks blocks;
     for (const Shape& shape : ShapesOf(home)) blocks.push_back(WeightsOn(TensorId(t), shape));
     store_.emplace(home, std::move(blocks));
@@ -325,7 +331,7 @@ void ToyMachine::ForgetUnsaved() {
     const Tensor& tensor = program_.tensor(version.tensor);
     if (version.gradient) return false;
     if (tensor.role != TensorRole::kParameter) return keep.count(version) == 0;
-    return version.at != tensor.home && !tensor.keep_after_forward;
+    return version != HomeOf(program_, version.tensor) && !tensor.keep_after_forward;
   });
 }
 
@@ -373,7 +379,7 @@ void ToyMachine::ForgetLayer(ClassId layer) {
     const Version& version = entry.first;
     const Tensor& tensor = program_.tensor(version.tensor);
     if (tensor.layer_class != layer || version.gradient) return false;
-    return tensor.role != TensorRole::kParameter || version.at != tensor.home;
+    return tensor.role != TensorRole::kParameter || version != HomeOf(program_, version.tensor);
   });
 }
 
@@ -383,7 +389,7 @@ void ToyMachine::ForgetMicroBatch() {
     const Version& version = entry.first;
     const Tensor& tensor = program_.tensor(version.tensor);
     return tensor.role != TensorRole::kParameter ||
-           (!version.gradient && version.at != tensor.home);
+           (!version.gradient && version != HomeOf(program_, version.tensor));
   });
 }
 
@@ -471,8 +477,7 @@ void ToyMachine::CheckListed(TensorId id) const {
 }
 
 void ToyMachine::Update(const Step& step) {
-  const Version weight{step.target.tensor, false, step.target.at},
-      gradient{step.target.tensor, true, step.target.at};
+  const Version weight = step.target, gradient{weight.tensor, true, weight.at, weight.host};
   Blocks updated = Get(weight);
   const Blocks& slope = Get(gradient);
   Observe(gradient, expected_ ? &expected_->parameter_gradients : nullptr,
@@ -491,6 +496,10 @@ void ToyMachine::Update(const Step& step) {
 
 // A collective changes the layout along every atom of its group, and along no other.
 void ToyMachine::Check(const Step& step) const {
+  const bool copies = step.collective == Collective::kHostCopy;
+  if (copies != (step.source.host != step.target.host) && step.collective != Collective::kSlice)
+    throw Fault(Describe(step.source) + " changes its memory by " + Name(step.collective));
+  if (!copies && step.source.host) throw Fault(Describe(step.source) + " moves within the host");
   for (std::size_t a = 0; a < kMaxAtoms; ++a) {
     const Layout from = step.source.at.at(a), to = step.target.at.at(a);
     const bool in_group = step.group >> a & 1;
@@ -633,7 +642,7 @@ void ToyMachine::Observe(const Version& version, const Trace::Arrays* expected,
 void ToyMachine::ObserveUpdated() {
   for (std::size_t t = 0; t < program_.tensors.size(); ++t) {
     if (!IsParameter(program_, TensorId(t))) continue;
-    const Version home{TensorId(t), false, program_.tensors[t].home};
+    const Version home = HomeOf(program_, TensorId(t));
     Observe(home, expected_ ? &expected_->updated : nullptr,
             recorded_ ? &recorded_->updated : nullptr);
   }

@@ -102,15 +102,21 @@ Choice ExpertParallel() {
   });
 }
 
-Choice ZeroStage(int stage, bool keep_after_forward) {
-  const std::string name = "zero-" + std::to_string(stage) + (keep_after_forward ? " kept" : "");
-  return Make(name, [stage, keep_after_forward](Editor& edit) {
+Choice ZeroStage(int stage, bool keep_after_forward, OnHost host) {
+  const std::string name = "zero-" + std::to_string(stage) + (keep_after_forward ? " kept" : "") +
+                           (host == OnHost::kNothing ? ""
+                            : host == OnHost::kAll   ? " all on host"
+                                                     : " state on host");
+  return Make(name, [stage, keep_after_forward, host](Editor& edit) {
     StateEdit state;
     state.roles = {AxisRole::kData, AxisRole::kContext};
     state.shard_state = true;
     state.shard_gradient = state.reduce_each_micro_batch = stage >= 2;
     state.shard_home = stage >= 3;
     state.keep_after_forward = keep_after_forward;
+    state.state_on_host = host != OnHost::kNothing;
+    state.home_on_host = host == OnHost::kAll;
+    state.gradient_on_host = stage >= 2 && state.state_on_host;
     edit.State(state);
   });
 }
@@ -123,6 +129,18 @@ Choice HybridShard() {
     state.over = {axis};
     edit.State(state);
   });
+}
+
+Choice RecomputeSome(int every, int per_rank) {
+  return Make("recompute every " + std::to_string(every) + ", a rank " + std::to_string(per_rank),
+              [every, per_rank](Editor& edit) {
+                RecomputeEdit recompute;
+                recompute.which = [](const OpView& op) { return op.InBlock(); };
+                recompute.whole_block = true;
+                recompute.every = every;
+                recompute.per_rank = per_rank;
+                edit.Recompute(recompute);
+              });
 }
 
 Choice RecomputeBlock(int segment) {

@@ -34,9 +34,11 @@ Choice TensorParallel(TensorOptions options);
 Choice ContextGather();
 Choice ContextUlysses();
 Choice ExpertParallel();
-Choice ZeroStage(int stage, bool keep_after_forward = false);
+enum class OnHost { kNothing, kOptimizer, kAll };
+Choice ZeroStage(int stage, bool keep_after_forward = false, OnHost host = OnHost::kNothing);
 Choice HybridShard();  // ZeRO-3 over an axis that borrows from data
 Choice RecomputeBlock(int segment);
+Choice RecomputeSome(int every, int per_rank);  // some layers of a class alone
 Choice RecomputeSelective();
 Choice OpenCombine();        // the sum of sliced experts passes through combine
 Choice KeepGathered();       // what was gathered stays gathered for the backward pass

@@ -213,6 +213,8 @@ class Accelerator final : public Hardware {
     machine_.outside_allocator = Bytes(overhead_);
     machine_.fragmentation = fragmentation_;
     machine_.host_memory = Bytes(file_of_.host_memory);
+    machine_.host_bandwidth = BytesPerSecond(file_of_.host_bandwidth);
+    machine_.host_memory_bandwidth = BytesPerSecond(file_of_.host_memory_bandwidth);
     machine_.peak = FlopsPerSecond(Peak());
     machine_.memory_bandwidth = BytesPerSecond(file_of_.memory_bandwidth);
     machine_.price_per_device_hour = price_;

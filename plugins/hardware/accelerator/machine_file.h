@@ -106,6 +106,7 @@ inline bool ReadTiers(const Value& list, const InitContext& context, std::vector
 struct MachineFile {
   std::string machine;
   double memory = 0, usable_memory = 0, overhead = 2.0 * 1024 * 1024 * 1024, host_memory = 0;
+  double host_bandwidth = 55e9, host_memory_bandwidth = 24e9;
   double fragmentation = 0.04;
   double memory_bandwidth = 0, memory_efficiency = 0.825, launch = 3e-6;
   double peak_bf16 = 0, peak_fp8 = 0, peak_tf32 = 0, peak_fp32 = 0;
@@ -136,6 +137,10 @@ struct MachineFile {
     amount("usable_memory", "what the driver shows", Unit::kBytes, &usable_memory);
     zero("overhead", "outside the allocator", Unit::kBytes, &overhead);
     zero("host_memory", "of the host, for each device", Unit::kBytes, &host_memory);
+    amount("host_bandwidth", "of a device to its host, one direction", Unit::kBytesPerSecond,
+           &host_bandwidth);
+    amount("host_memory_bandwidth", "what an optimizer on the host reaches, for each device",
+           Unit::kBytesPerSecond, &host_memory_bandwidth);
     share("fragmentation", "reserved and not used, of what is allocated", &fragmentation);
     amount("memory_bandwidth", "data sheet", Unit::kBytesPerSecond, &memory_bandwidth);
     v.Number({.name = "memory_efficiency",
@@ -262,6 +267,9 @@ struct MachineFile {
     add("overhead", overhead, "B", "a context and three communicators of about 0.5 GiB");
     add("fragmentation", fragmentation, "", "median of 36 published runs");
     add("host_memory", host_memory, "B", "not stated");
+    add("host_bandwidth", host_bandwidth, "B/s", "PCIe 5.0 x16, of 63 GB/s");
+    add("host_memory_bandwidth", host_memory_bandwidth, "B/s",
+        "16 channels of DDR4-3200 over eight, of which an optimizer reaches 0.46");
     add("memory_bandwidth", memory_bandwidth, "B/s", "");
     add("memory_efficiency", memory_efficiency, "", "as on H100");
     add("launch", launch, "s", "as on H100");

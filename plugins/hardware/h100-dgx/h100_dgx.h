@@ -165,6 +165,11 @@ class H100Dgx final : public Hardware {
         {"NVLink hop", kNvlinkHop, "s", "NCCL src/graph/tuning.cc, ring, LL"},
         {"network hop", kNetworkHop, "s", "NCCL src/graph/tuning.cc, ring, LL"},
         {"host memory", kHostMemory, "B", "DGX H100 data sheet: 2 TB a server, over eight GPUs"},
+        {"host link", kHostLink, "B/s",
+         "assumed: PCIe 5.0 x16, 63 GB/s a direction, of which large pinned copies reach 0.87"},
+        {"host memory bandwidth", kHostStream, "B/s",
+         "assumed: 16 channels of DDR5-4800 over eight GPUs, of which an optimizer reaches 0.46 "
+         "as the CPU-Adam of ZeRO-Offload did (arXiv 2101.06840)"},
     };
   }
 
@@ -172,6 +177,7 @@ class H100Dgx final : public Hardware {
   static constexpr double kNvlink = 450e9, kPort = 50e9;
   static constexpr double kNvlinkHop = 0.6e-6, kNetworkHop = 2.7e-6;
   static constexpr double kHostMemory = 2e12 / kDevicesPerNode;
+  static constexpr double kHostLink = 55e9, kHostStream = 35e9;
 
   void CheckSize(const InitContext& context) {
     bool by_devices = context.is_given("devices");
@@ -203,6 +209,8 @@ class H100Dgx final : public Hardware {
     machine_.outside_allocator = Bytes(overhead_);
     machine_.fragmentation = fragmentation_;
     machine_.host_memory = Bytes(kHostMemory);
+    machine_.host_bandwidth = BytesPerSecond(kHostLink);
+    machine_.host_memory_bandwidth = BytesPerSecond(kHostStream);
     machine_.peak = FlopsPerSecond(Peak());
     machine_.memory_bandwidth = BytesPerSecond(kMemoryBandwidth);
     machine_.tiers = {

@@ -5,6 +5,7 @@
 //   [optimizer]
 //   plugin = "muon"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -32,13 +33,24 @@ class Muon final : public Optimizer {
     return states;
   }
 
-  // Element by element, as Adam; the orthogonalisation is not counted (README, limits).
+  // Element by element, as Adam.
   double FlopsPerParameter() const override { return 11; }
+
+  // Five Newton-Schulz iterations of X <- a X + (b A + c A A) X with A = X X^T, X lying on its
+  // side: r rows, at most as many as its c columns, take 2 r^2 c, 2 r^3 and 2 r^2 c FLOPs.
+  double FlopsOfMatrix(const ParameterKind& kind, double rows, double columns) const override {
+    if (!kind.layer || kind.dimensions < 2) return 0;
+    const double r = std::min(rows, columns), c = std::max(rows, columns);
+    return kIterations * (4 * r * r * c + 2 * r * r * r);
+  }
 
   std::string source() const override {
     return "Jordan et al. 2024, Muon: an optimizer for hidden layers; Liu et al., Muon is scalable "
            "for LLM training, arXiv 2502.16982, section 2";
   }
+
+ private:
+  static constexpr double kIterations = 5;
 };
 
 }  // namespace shardlab::muon

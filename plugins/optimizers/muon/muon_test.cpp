@@ -28,6 +28,16 @@ TEST(Muon, WithoutAMasterWeight) {
   EXPECT_EQ(Muon().States(precision).size(), 1u);
 }
 
+// A square of 2: each iteration makes three products of 2 x 2 x 2, 16 FLOPs each.
+TEST(Muon, FiveIterationsOfThreeProducts) {
+  EXPECT_EQ(Muon().FlopsOfMatrix({}, 2, 2), 5 * 3 * 16);
+  EXPECT_EQ(Muon().FlopsOfMatrix({}, 3, 7), Muon().FlopsOfMatrix({}, 7, 3));
+  // At most 6 n m^2 an iteration (Jordan et al. 2024), m being the smaller.
+  EXPECT_LE(Muon().FlopsOfMatrix({}, 100, 400), 5 * 6.0 * 400 * 100 * 100);
+  EXPECT_EQ(Muon().FlopsOfMatrix({.dimensions = 1}, 1, 64), 0);
+  EXPECT_EQ(Muon().FlopsOfMatrix({.layer = false}, 64, 64), 0);
+}
+
 TEST(Muon, HasASource) { EXPECT_FALSE(Muon().source().empty()); }
 
 }  // namespace

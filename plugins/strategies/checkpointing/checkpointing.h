@@ -24,6 +24,9 @@ class Checkpointing final : public Strategy {
     v.Integer(
         {"segment", "full: layers that share one kept input and are replayed together", 1, 4096},
         &segment_);
+    v.Integer({"stride", "full: of so many layers the first alone is replayed", 1, 4096}, &stride_);
+    v.IntegerOr({"layers", "full: so many layers of each pipeline rank are replayed", 1, 100000},
+                "all", &layers_);
     v.Raw({"modules",
            "selective: which ops are not kept but replayed, by their names or kinds",
            0,
@@ -39,6 +42,7 @@ class Checkpointing final : public Strategy {
                                  "segment has no meaning without recomputation (mode is \"none\")",
                                  "set mode = \"full\" or leave segment out");
     }
+    CheckShares(context);
     ReadModules(context);
   }
 
@@ -48,6 +52,8 @@ class Checkpointing final : public Strategy {
     recompute.kind = Value::kTable;
     recompute.table.emplace_back("mode", Value::Text(mode_));
     recompute.table.emplace_back("segment", Value::Integer(segment_));
+    recompute.table.emplace_back("stride", Value::Integer(stride_));
+    if (layers_ > 0) recompute.table.emplace_back("layers", Value::Integer(layers_));
     Value modules;
     modules.kind = Value::kArray;
     if (mode_ == "selective") {
@@ -60,10 +66,42 @@ class Checkpointing final : public Strategy {
     all.which = [](const OpView& op) { return op.InBlock(); };
     all.whole_block = true;
     all.segment = segment_;
+    all.every = stride_;
+    all.per_rank = layers_;
+    if ((stride_ > 1 || layers_ > 0) && !edit.Fact("checkpointing.some_layers", true)) {
+      edit.Refuse(stride_ > 1 ? "stride" : "layers", "this accounting replays all layers or none",
+                  "leave stride and layers out, or choose another accounting");
+      return;
+    }
     edit.Recompute(all);
   }
 
  private:
+  // Which layers are replayed is said in one way, and only where whole layers are.
+  void CheckShares(const InitContext& context) const {
+    const auto error = [&](const char* key, const std::string& message, const std::string& hint) {
+      context.diagnostics->Error(std::string("checkpointing.") + key, context.place_of(key),
+                                 message, hint);
+    };
+    for (const auto& [key, set] : {std::pair{"stride", stride_ > 1}, {"layers", layers_ > 0}}) {
+      const std::string name = key;
+      if (!set) continue;
+      if (mode_ != "full") {
+        error(key, name + " chooses layers for mode \"full\" (mode is \"" + mode_ + "\")",
+              "set mode = \"full\" or leave " + name + " out");
+      } else if (segment_ > 1) {
+        error(key,
+              name + " leaves layers between the replayed ones, so that no " +
+                  std::to_string(segment_) + " of them share a kept input",
+              "leave out " + name + " or segment");
+      }
+    }
+    if (mode_ == "full" && stride_ > 1 && layers_ > 0) {
+      error("layers", "stride and layers both say which layers are replayed",
+            "leave one of them out");
+    }
+  }
+
   void ReadModules(const InitContext& context) {
     if (mode_ != "selective" && context.is_given("modules")) {
       context.diagnostics->Error("checkpointing.modules", context.place_of("modules"),
@@ -119,7 +157,8 @@ class Checkpointing final : public Strategy {
   std::string mode_ = "none";
   Value modules_;
   std::vector<std::string> names_ = {"attention"};
-  int segment_ = 1;
+  int segment_ = 1, stride_ = 1;
+  int layers_ = 0;  // of a pipeline rank; 0 = all
 };
 
 }  // namespace shardlab::checkpointing

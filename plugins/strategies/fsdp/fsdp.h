@@ -6,6 +6,8 @@
 //   [strategy.fsdp]
 //   shard = 8
 
+#include <string>
+
 #include "api/strategy.h"
 
 namespace shardlab::fsdp {
@@ -21,6 +23,12 @@ class Fsdp final : public Strategy {
               &prefetch_);
     v.Integer({"blocks_per_unit", "blocks that are gathered and freed as one", 1, 4096},
               &blocks_per_unit_);
+    v.Text({"offload",
+            "what lies in the memory of the host, where the optimizer then works",
+            0,
+            0,
+            {"none", "optimizer", "all"}},
+           &offload_);
   }
 
   void Apply(Editor& edit) const override {
@@ -29,9 +37,9 @@ class Fsdp final : public Strategy {
     StateEdit state;
     state.shard_gradient = state.reduce_each_micro_batch = true;
     // Kept weights are whole all step long in the classroom, and gathered in the forward pass.
-    state.shard_home =
-        reshard_after_forward_ || !edit.Fact("fsdp.kept_weights_are_whole", false);
+    state.shard_home = reshard_after_forward_ || !edit.Fact("fsdp.kept_weights_are_whole", false);
     state.keep_after_forward = state.shard_home && !reshard_after_forward_;
+    Offload(edit, state);
     state.unit = blocks_per_unit_;
     state.ahead = prefetch_;
     if (shard_ == 0) {
@@ -56,9 +64,11 @@ class Fsdp final : public Strategy {
     for (const bool gradient : {true, false}) {
       edit.Hide({[gradient](const TransferView& t) {
                    return t.parameter && t.when == When::kMicroBatch && t.gradient == gradient &&
-                          (t.role == AxisRole::kData || t.role == AxisRole::kContext);
+                          (t.role == AxisRole::kData || t.role == AxisRole::kContext ||
+                           t.role == AxisRole::kHost);
                  },
-                 gradient || prefetch_ > 0 ? HideBehind::kPrefetch : HideBehind::kNothing, 0, true});
+                 gradient || prefetch_ > 0 ? HideBehind::kPrefetch : HideBehind::kNothing, 0,
+                 true});
     }
     if (!edit.Fact("optimizer.gradient_norm", true)) return;
     Declared norm;
@@ -70,10 +80,25 @@ class Fsdp final : public Strategy {
   }
 
  private:
+  // CPUOffloadPolicy of fully_shard for "all": shards are copied to the device before each gather,
+  // shards of gradients to the host after each reduction.
+  void Offload(Editor& edit, StateEdit& state) const {
+    if (offload_ == "none") return;
+    if (!edit.Fact("state.on_host", true)) {
+      edit.Refuse("offload", "this accounting has no memory of the host, nor time to copy to it",
+                  "write offload = \"none\", or accounting = \"operator\"");
+      return;
+    }
+    edit.PlanFact("offload", Value::Text(offload_));
+    state.state_on_host = true;
+    state.home_on_host = state.gradient_on_host = offload_ == "all";
+  }
+
   int shard_ = 0;
   bool reshard_after_forward_ = true;
   int prefetch_ = 1;
   int blocks_per_unit_ = 1;
+  std::string offload_ = "none";
 };
 
 }  // namespace shardlab::fsdp

@@ -17,6 +17,12 @@ class Zero final : public Strategy {
     v.Integer({"stage", "0 nothing, 1 optimizer state, 2 and gradients, 3 and weights", 0, 3},
               &stage_);
     v.Text({"reduce", "when stage 2 reduces gradients", 0, 0, {"micro_batch", "step"}}, &reduce_);
+    v.Text({"offload",
+            "what lies in the memory of the host, where the optimizer then works",
+            0,
+            0,
+            {"none", "optimizer", "all"}},
+           &offload_);
   }
 
   void Apply(Editor& edit) const override {
@@ -30,11 +36,13 @@ class Zero final : public Strategy {
     state.shard_gradient =
         stage_ >= 2 && (each || !edit.Fact("zero.whole_gradients_until_reduced", true));
     state.reduce_each_micro_batch = each;
+    Offload(edit, state);
     edit.State(state);
     if (stage_ == 3) {
       edit.Hide({[](const TransferView& t) {
                    return t.parameter && t.when == When::kMicroBatch &&
-                          (t.role == AxisRole::kData || t.role == AxisRole::kContext);
+                          (t.role == AxisRole::kData || t.role == AxisRole::kContext ||
+                           t.role == AxisRole::kHost);
                  },
                  HideBehind::kPrefetch, 0, true});
     }
@@ -50,8 +58,27 @@ class Zero final : public Strategy {
   }
 
  private:
+  // ZeRO-Offload (arXiv 2101.06840) for the optimizer, ZeRO-Infinity (arXiv 2104.07857) for all.
+  void Offload(Editor& edit, StateEdit& state) const {
+    if (offload_ == "none") return;
+    if (!edit.Fact("state.on_host", true)) {
+      edit.Refuse("offload", "this accounting has no memory of the host, nor time to copy to it",
+                  "write offload = \"none\", or accounting = \"operator\"");
+      return;
+    }
+    if (offload_ == "all" && stage_ < 3) {
+      edit.Refuse("offload", "weights can lie in the memory of the host in stage 3 alone",
+                  "write offload = \"optimizer\", or stage = 3");
+      return;
+    }
+    edit.PlanFact("offload", Value::Text(offload_));
+    state.state_on_host = true;
+    state.home_on_host = state.gradient_on_host = offload_ == "all";
+  }
+
   int stage_ = 1;
   std::string reduce_ = "micro_batch";
+  std::string offload_ = "none";
 };
 
 }  // namespace shardlab::zero

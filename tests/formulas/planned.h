@@ -1,0 +1,47 @@
+#pragma once
+// A scenario's text planned, for tests that hold the answer against a formula of a paper.
+//
+//   const Planned plan = PlanText(kSmall + "[strategy.fsdp]\n");
+//   EXPECT_EQ(plan.Bytes(0, "transient"), ...);
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "io/plan_document.h"
+#include "support/plugins.h"
+
+namespace shardlab {
+
+struct Planned {
+  PlannedScenario planned;
+  Diagnostics diagnostics;
+  nlohmann::ordered_json document;
+
+  bool ok() const { return planned.composed.composition != nullptr; }
+  const nlohmann::ordered_json& rank(std::size_t r) const { return document["memory"]["ranks"][r]; }
+  double Bytes(std::size_t r, const std::string& account) const {
+    return rank(r)[account + "_bytes"].get<double>();
+  }
+  // All that a refusal said.
+  std::string Said() const {
+    std::string all;
+    for (const Diagnostic& d : diagnostics.all()) all += d.message + "\n" + d.hint + "\n";
+    return all;
+  }
+};
+
+// Expected to be legal unless `refused`.
+inline Planned PlanText(const std::string& text, bool refused = false) {
+  Planned plan;
+  const Scenario scenario = ScenarioFromText(text, "formula.toml", {}, plan.diagnostics);
+  if (!plan.diagnostics.HasErrors())
+    plan.planned = PlanScenario(BuiltPlugins(), scenario, &plan.diagnostics);
+  EXPECT_EQ(plan.ok(), !refused) << plan.Said();
+  if (plan.ok()) plan.document = PlanDocument(plan.planned, plan.diagnostics);
+  return plan;
+}
+
+}  // namespace shardlab
