@@ -161,6 +161,7 @@ const std::vector<MeasurementColumn>& MeasurementColumns() {
       {"tflops_per_gpu", Column::kPositive, false, "10^12 FLOP/s of a device, as counted there"},
       {"mfu", Column::kPositive, false, "fraction, as counted there"},
       {"mem_gb", Column::kPositive, false, "memory in the unit of mem_unit"},
+      {"resident_gb", Column::kPositive, false, "memory between steps in the unit of mem_unit"},
       {"oom", Column::kWhole, false, "1: ran out of memory"},
       {"notes", Column::kText, false, "what else is stated"},
       {"from_memory", Column::kWhole, false, "1: some value was not read in a source"},

@@ -153,9 +153,9 @@ class RulesReader {
       Choice(*memory, "rank", kRank, &rule);
       Choice(*memory, "unit", kUnit, &rule);
     }
-    rule.skip = Text(table, "skip");
-    rule.skip_step = Text(table, "skip_step");
-    rule.skip_memory = Text(table, "skip_memory");
+    if (table.Find("skip") != nullptr) rule.skip = Text(table, "skip");
+    if (table.Find("skip_step") != nullptr) rule.skip_step = Text(table, "skip_step");
+    if (table.Find("skip_memory") != nullptr) rule.skip_memory = Text(table, "skip_memory");
     return rule;
   }
 

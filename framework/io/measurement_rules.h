@@ -11,6 +11,7 @@
 // ones. Patterns: * any text, ? one character, "" blank, !p not p, <8 <=8 >8 >=8 numbers. A value
 // "= 4 * hidden" is computed from columns, left to right; if one of them is blank, so is the value.
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,9 +41,9 @@ struct MeasurementRule {
   std::vector<std::pair<std::string, Value>> columns;       // where the cell is blank
   std::vector<std::pair<std::string, Value>> scenario;      // dotted key -> value
   std::vector<std::pair<std::string, std::string>> memory;  // of, rank, unit
-  std::string skip;                                         // why no plan is made
-  std::string skip_step;                                    // why the step time is not judged
-  std::string skip_memory;                                  // why the memory is not judged
+  // Why no plan is made, why the step time or the memory is not judged; "" takes back what an
+  // earlier rule said.
+  std::optional<std::string> skip, skip_step, skip_memory;
 };
 
 struct MeasurementSource {

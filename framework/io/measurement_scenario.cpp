@@ -142,9 +142,9 @@ class Applier {
     }
     for (const auto& [key, value] : rule.memory)
       (key == "of" ? out_.memory.of : key == "rank" ? out_.memory.rank : out_.memory.unit) = value;
-    if (!rule.skip.empty()) out_.skip = rule.skip;
-    if (!rule.skip_step.empty()) out_.skip_step = rule.skip_step;
-    if (!rule.skip_memory.empty()) out_.skip_memory = rule.skip_memory;
+    if (rule.skip) out_.skip = *rule.skip;
+    if (rule.skip_step) out_.skip_step = *rule.skip_step;
+    if (rule.skip_memory) out_.skip_memory = *rule.skip_memory;
   }
 
   void Require(const std::vector<std::string>& columns) {

@@ -115,6 +115,12 @@ std::string FirstError(const Diagnostics& diagnostics) {
   return "no plan";
 }
 
+std::optional<double> PrintedBytes(const RowScenario& row, const char* column = "mem_gb") {
+  const std::optional<double> printed = row.filled.Number(column);
+  if (!printed || *printed <= 0) return std::nullopt;
+  return *printed * (row.memory.unit == "GB" ? 1e9 : 1024.0 * 1024 * 1024);
+}
+
 void Measured(ValidatedRow* row) {
   const Measurement& m = row->scenario.filled;
   const auto step = m.Number("step_s"), rate = m.Number("tokens_per_s_per_gpu");
@@ -125,9 +131,7 @@ void Measured(ValidatedRow* row) {
     row->measured_step = m.Number("global_batch").value_or(0) * m.Number("seq").value_or(0) /
                          (m.Number("gpus").value_or(1) * *rate);
   }
-  if (const auto memory = m.Number("mem_gb"); memory && *memory > 0)
-    row->measured_memory =
-        *memory * (row->scenario.memory.unit == "GB" ? 1e9 : 1024.0 * 1024 * 1024);
+  row->measured_memory = PrintedBytes(row->scenario);
   row->skip_step = row->measured_step ? row->scenario.skip_step : "";
   row->skip_memory = row->measured_memory ? row->scenario.skip_memory : "";
   // No machine beats its peak: batch, layout or time is not what is printed.
@@ -327,10 +331,11 @@ class SlopeChecker {
     if (per <= 0) return;
     SlopePair pair{a.scenario.filled.id, b == nullptr ? "" : other.id,
                    (first->memory - second->memory) / per, 0};
-    // No column holds memory between steps.
-    if (b != nullptr && result_.check.memory != "resident" && a.measured_memory &&
-        b->measured_memory)
-      pair.measured = (*a.measured_memory - *b->measured_memory) / per;
+    const char* column = result_.check.memory == "resident" ? "resident_gb" : "mem_gb";
+    const std::optional<double> here = PrintedBytes(a.scenario, column),
+                                there =
+                                    b == nullptr ? std::nullopt : PrintedBytes(b->scenario, column);
+    if (here && there) pair.measured = (*here - *there) / per;
     result_.pairs.push_back(pair);
   }
 

@@ -12,8 +12,9 @@ namespace {
 
 std::string Percent(double share, bool sign = false) {
   const double percent = 100 * share;
-  if (std::abs(percent) >= 1000) return absl::StrFormat(sign ? "%+.0f" : "%.0f", percent);
-  return absl::StrFormat(sign ? "%+.1f" : "%.1f", percent);
+  const char* plus = sign && percent >= 0 ? "+" : "";
+  if (std::abs(percent) >= 1000) return absl::StrFormat("%s%.0f", plus, percent);
+  return absl::StrFormat("%s%.1f", plus, percent);
 }
 
 std::string Left(std::string text, std::size_t width) {
