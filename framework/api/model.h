@@ -19,6 +19,7 @@ struct ModelRequest {
   bool coarse = false;  // the classroom program: one attention and one MLP lump a layer
   double sequence_length = 0;
   double dropout = 0;            // above 0, masks are kept for the backward pass
+  double loss_bytes = 0;         // that the loss holds for each logit beside the logits themselves
   bool eager_attention = false;  // scores of all pairs lie in memory; else a fused kernel
 };
 

@@ -76,6 +76,7 @@ class Roofline final {
       case OpKind::kProduct:
         return Seconds(std::max(Product(shape), Stream(shape)) + d_.launch);
       case OpKind::kAttention:
+        if (shape.scores_in_memory) return Seconds(Eager(shape) + 3 * d_.launch);
         return Seconds(std::max(Attention(shape), Stream(shape)) + d_.launch);
       default:
         return Seconds(
@@ -114,6 +115,12 @@ class Roofline final {
                              ? product_scale_ / kWeightGradientFactor
                              : product_scale_;
     return shape.flops * scale * tiles * room * (k + kInnerHalf) / (m * n * (room + tiles) * k);
+  }
+
+  // Plain products compute the whole square, where a causal kernel computes half of it; what is
+  // between them goes through memory.
+  double Eager(const OpShape& shape) const noexcept {
+    return 2 * shape.flops / (d_.peak * d_.product_ceiling) + d_.elementwise_passes * Stream(shape);
   }
 
   // m = elements of the output. A forward pass takes 2s FLOPs for each of them when causal, so the

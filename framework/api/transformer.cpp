@@ -343,6 +343,7 @@ class Writer {
         s_(shape),
         share_(shape.AttentionShare(request.sequence_length)),
         dropout_(request.dropout > 0),
+        loss_bytes_(request.loss_bytes),
         eager_(request.eager_attention) {}
 
   // Dimensions that no tensor has are left out: a strategy that cuts them asks that they divide.
@@ -682,6 +683,10 @@ class Writer {
     if (prefix.empty()) logits = Biased(s_.head_bias, "head", logits, "bsv", "v");
     const TensorId max = p_.MaxReduce(op("loss max"), {logits, "bsv"}, "bs");
     const TensorId sum = p_.SumExp(op("loss sum"), {logits, "bsv"}, {max, "bs"}, "bs");
+    if (loss_bytes_ > 0) {
+      p_.Stash(op("copies of the logits"), "bsv", TensorRole::kActivation, DtypeSlot::kStatistics,
+               loss_bytes_ / 4);
+    }
     const TensorId picked =
         p_.Lookup(op("loss pick"), {targets, "bsv"}, {logits, "bsv"}, "bs", TensorRole::kStatistic);
     p_.SetDtype(picked, DtypeSlot::kStatistics);
@@ -779,7 +784,9 @@ class Writer {
   ProgramBuilder& p_;
   const TransformerShape& s_;
   double share_ = 1;
-  bool dropout_ = false, eager_ = false;
+  bool dropout_ = false;
+  double loss_bytes_ = 0;
+  bool eager_ = false;
   TensorId table_;
 };
 

@@ -54,6 +54,7 @@ inline void FillShape(const OpPrice& price, const Workspace& w, OpShape* shape) 
   const double* const blocks = w.blocks.data();
   shape->kind = price.kind;
   shape->phase = price.phase;
+  shape->scores_in_memory = price.scores_in_memory;
   shape->m = blocks[price.m];
   shape->n = blocks[price.n];
   shape->k = blocks[price.k];
@@ -79,7 +80,7 @@ void AddOps(const Composition& c, Workspace& w) {
 }
 
 void AddTransfer(const Composition& c, const Plan& plan, const TransferRow& row, double seconds,
-                 ClassCosts& cost) {
+                 double calls, ClassCosts& cost) {
   const std::size_t role = Index(row.role);
   const bool blocks = row.hide == HideBehind::kNothing && row.phase == Phase::kReduce;
   if (c.rules.reductions_after_pipeline && blocks && row.when == When::kMicroBatch) {
@@ -125,6 +126,7 @@ void AddTransfer(const Composition& c, const Plan& plan, const TransferRow& row,
       break;
   }
   (forward ? cost.blocking_forward : cost.blocking_backward)[role] += seconds;
+  (forward ? cost.calls_forward : cost.calls_backward) += calls;
 }
 
 // Between the first and the last pipeline rank, which are as far apart as neighbours at the most.
@@ -160,7 +162,7 @@ void AddTransfers(const Composition& c, const Plan& plan, Workspace& w) {
     if (term.row.ring >= 0)
       w.ring_seconds[static_cast<std::size_t>(term.row.ring)] += seconds;
     else if (seconds > 0)
-      AddTransfer(c, plan, term.row, seconds,
+      AddTransfer(c, plan, term.row, seconds, term.count,
                   w.costs[term.row.per_layer ? term.row.layer_class : c.form.classes.size()]);
   }
 }
@@ -184,8 +186,10 @@ void AddRings(const Composition& c, Workspace& w) {
 // Kernels are started by the host one after another: a pass never takes less than starting them
 // all. What the device waits is compute of the pass, of the input gradients in the backward one.
 void WaitForHost(double host_seconds, const Form::ClassRow& row, ClassCosts& cost) {
-  cost.wait_forward = std::max(0.0, row.calls_forward * host_seconds - cost.slot_forward);
-  cost.wait_backward = std::max(0.0, row.calls_backward * host_seconds - cost.slot_backward);
+  cost.calls_forward += row.calls_forward;
+  cost.calls_backward += row.calls_backward;
+  cost.wait_forward = std::max(0.0, cost.calls_forward * host_seconds - cost.slot_forward);
+  cost.wait_backward = std::max(0.0, cost.calls_backward * host_seconds - cost.slot_backward);
   cost.slot_forward += cost.wait_forward;
   cost.slot_backward += cost.wait_backward;
   cost.seconds[Index(Bucket::kForward)] += cost.wait_forward;
@@ -387,7 +391,7 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
                     const Workspace& w) {
   RankMemory memory;
   double working = 0, kept = 0, in_flight = 0, gathered = 0, stays = 0;
-  double unsharded = 0, buffer = 0;
+  double unsharded = 0, buffer = 0, spare = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     const int stage = StageOf(plan, rank, chunk, order);
     const double held = order == nullptr ? 1 : order->in_flight[Size(rank * plan.chunks + chunk)];
@@ -426,11 +430,17 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
           working, together * cost.bytes[kReplayedSlot] + (together - 1) * cost.bytes[kInnerSlot]);
     }
   }
+  for (std::size_t k = 0; c.form.spares && k < c.form.classes.size(); ++k) {
+    double layers = 0;
+    for (int chunk = 0; chunk < plan.chunks; ++chunk)
+      layers += LayersOn(c, plan, StageOf(plan, rank, chunk, order), k);
+    if (layers > 0) spare += w.costs[k].bytes[kSpareSlot];
+  }
   memory.in_flight = in_flight / plan.chunks;
   memory.bytes[Index(Account::kActivations)] = kept + working;
   if (c.rules.count_gathered) {
     memory.bytes[Index(Account::kGathered)] = gathered + stays;
-    memory.bytes[Index(Account::kTransient)] = unsharded + buffer;
+    memory.bytes[Index(Account::kTransient)] = unsharded + buffer + spare;
   }
   const Machine& machine = c.hardware->machine();
   memory.bytes[Index(Account::kFragmentation)] = machine.fragmentation * Sum(memory.bytes);

@@ -28,7 +28,8 @@ struct ClassCosts {
   std::array<double, kAxisRoles> hidden{};  // and those that never show
   double update = 0;                        // seconds of the optimizer's work on whole matrices
   double gather_forward = 0, gather_backward = 0, scatter = 0;  // prefetched and trailing
-  double wait_forward = 0, wait_backward = 0;  // of compute: for the host that starts the kernels
+  double calls_forward = 0, calls_backward = 0;  // that the host makes: kernels, collectives
+  double wait_forward = 0, wait_backward = 0;    // of compute: for the host that starts the kernels
   // Once a step: blocking, hidden behind the last backward as far as it reaches, not counted.
   std::array<double, kAxisRoles> step_blocking{}, step_trailing{}, step_ignored{};
 

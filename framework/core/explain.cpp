@@ -92,6 +92,7 @@ class Explainer {
     States(rank, x);
     Unsharded(x);
     Buffer(x);
+    Spare(x);
     Activations(rank, x);
     Machine(x);
     return x;
@@ -187,7 +188,7 @@ class Explainer {
       entry.account = Account::kTransient;
       double of_layer = 0;
       for (const StateRow& row : c_.form.state) {
-        if (row.account != Account::kTransient || row.layer_class != worst ||
+        if (row.account != Account::kTransient || row.spare || row.layer_class != worst ||
             row.bucket != bucket || w_.degrees[row.when] <= 1)
           continue;
         of_layer += w_.blocks[row.block];
@@ -232,6 +233,26 @@ class Explainer {
       entry.bytes = bytes;
     }
     if (entry.bytes > 0) x.entries.push_back(std::move(entry));
+  }
+
+  void Spare(RankExplanation& x) {
+    if (!c_.form.spares || !c_.rules.count_gathered) return;
+    for (std::size_t k = 0; k < c_.form.classes.size(); ++k) {
+      const double bytes = w_.costs[k].bytes[kSpareSlot];
+      double layers = 0;
+      for (const int stage : x.stages) layers += LayersOn(c_, plan_, stage, k);
+      if (bytes == 0 || layers == 0) continue;
+      MemoryEntry entry;
+      entry.account = Account::kTransient;
+      entry.author = "software";
+      entry.row = absl::StrCat("spare gradients of ", program_.classes[k].name);
+      entry.formula = absl::StrCat("one of each matrix, ", ShortNumber(bytes), " B");
+      entry.source =
+          "products that accumulate their own weight gradients still hand one back: Transformer "
+          "Engine 2.3, get_dummy_wgrad";
+      entry.bytes = bytes;
+      x.entries.push_back(std::move(entry));
+    }
   }
 
   double UnitLayers(const RankExplanation& x, std::size_t layer_class) const {
@@ -287,6 +308,7 @@ class Explainer {
       }
     }
     for (const SavedRow& row : c_.form.saved) {
+      if (row.when != 0 && w_.degrees[row.when] <= 1) continue;
       const Form::ClassRow& layer = c_.form.classes[row.layer_class];
       double times = 0, layers_now = 0;
       std::string what;
@@ -537,8 +559,8 @@ class Explainer {
       out_.times.push_back(std::move(entry));
     }
     for (std::size_t k = 0; k < c_.form.classes.size(); ++k) {
-      Waits(rank, k, "forward", w_.costs[k].wait_forward, c_.form.classes[k].calls_forward);
-      Waits(rank, k, "backward", w_.costs[k].wait_backward, c_.form.classes[k].calls_backward);
+      Waits(rank, k, "forward", w_.costs[k].wait_forward, w_.costs[k].calls_forward);
+      Waits(rank, k, "backward", w_.costs[k].wait_backward, w_.costs[k].calls_backward);
     }
     const RankMemory& memory = w_.memory[Size(rank)];
     for (const UpdateRow& row : c_.form.updates) {

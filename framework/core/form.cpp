@@ -10,7 +10,8 @@ class Compiler {
  public:
   Compiler(const Edited& edited, const Precision& precision, const OptimizerStates& states,
            const AccountingRules& rules, const Optimizer& optimizer)
-      : edited_(edited),
+      : spare_gradients_(HoldsSpares(rules)),
+        edited_(edited),
         program_(edited.program),
         precision_(precision),
         states_(states),
@@ -193,7 +194,27 @@ class Compiler {
              w.home_on_host ? std::uint8_t{0} : Mask(w.home.Flat()), w.keep_after_forward});
       }
       if (w.reduce_each_micro_batch && w.gradient.Flat() != 0) Unsharded(w, layer, id);
+      if (spare_gradients_) Spare(w, layer, id);
     }
+  }
+
+  // Products that add their weight gradient to the accumulated one themselves still hand back a
+  // gradient, of which one is kept for each shape of weight (Transformer Engine 2.3,
+  // get_dummy_wgrad). Grouped products of experts do not.
+  void Spare(const Tensor& w, std::uint8_t layer, TensorId id) {
+    const DimensionId expert = program_.FindDimension("expert");
+    if (w.dims.size() < 2 || w.scale != 1) return;
+    if (std::find(w.dims.begin(), w.dims.end(), expert) != w.dims.end()) return;
+    if (program_.layer_class(w.layer_class).position == StagePosition::kFirst) return;  // a lookup
+    form_.state.push_back({layer, Account::kTransient,
+                           TensorBlock(w, w.use, Width(DtypeSlot::kCompute)), id, -1, 0, false,
+                           false, false, true});
+    form_.spares = true;
+  }
+
+  static bool HoldsSpares(const AccountingRules& rules) {
+    const auto it = rules.facts.find("gradient.dummy_buffers");
+    return it != rules.facts.end() && it->second;
   }
 
   // A weight's gradient is whole, in the dtype of the weight that was used, before it is copied
@@ -207,6 +228,21 @@ class Compiler {
     }
   }
 
+  // The ranks that make this another copy than one that is saved before it: a tensor that moved
+  // between ranks and is read on both sides of the move.
+  AtomMask ApartFrom(const Saved& saved) const {
+    for (const Saved& other : edited_.derived.saved) {
+      if (&other == &saved) break;
+      if (other.tensor != saved.tensor || other.residency != saved.residency) continue;
+      AtomMask apart = 0;
+      for (std::size_t a = 0; a < kMaxAtoms; ++a) {
+        if (other.at.at(a) != saved.at.at(a)) apart = static_cast<AtomMask>(apart | (1u << a));
+      }
+      return apart;
+    }
+    return 0;
+  }
+
   void AddSaved(const Saved& saved) {
     const Tensor& tensor = program_.tensor(saved.tensor);
     const LayerClass& reader = program_.layer_class(program_.op(saved.reader).layer_class);
@@ -216,6 +252,7 @@ class Compiler {
     row.of_inner_layers = saved.residency == Residency::kReplayed && saved.tensor == reader.input;
     row.block = TensorBlock(tensor, saved.at, Width(tensor.dtype));
     row.tensor = saved.tensor;
+    row.when = Mask(ApartFrom(saved));
     form_.saved.push_back(row);
   }
 
@@ -253,6 +290,27 @@ class Compiler {
     const double width =
         tensor.role == TensorRole::kParameter ? Width(DtypeSlot::kCompute) : Width(tensor.dtype);
     price.block[price.bytes++] = TensorBlock(tensor, at, width);
+  }
+
+  // Attention whose scores lie in memory. Forward: scores written and read, and all that is kept of
+  // them written and read by the op behind it. Backward: the same read by two, and the gradients of
+  // what is dropped, kept and scored written and read, the last by two products.
+  void AddScores(OpPrice& price, const Op& op) {
+    if (op.kind != OpKind::kAttention) return;
+    const Tensor* scores = nullptr;
+    double kept = 0;
+    for (const TensorId id : op.stash) {
+      const Tensor& stash = program_.tensor(id);
+      if (stash.dtype == DtypeSlot::kStatistics) continue;
+      scores = &stash;
+      kept += Width(stash.dtype);
+    }
+    if (scores == nullptr) return;
+    price.scores_in_memory = true;
+    const double scored = Width(DtypeSlot::kCompute) *
+                          (price.phase == Phase::kForward || price.phase == Phase::kReplay ? 2 : 5);
+    if (price.bytes == price.block.size()) --price.bytes;  // small beside the scores
+    price.block[price.bytes++] = TensorBlock(*scores, scores->use, 2 * kept + scored);
   }
 
   // m, n, k of the product that this pass computes; `result` is the operand that it writes a
@@ -310,6 +368,7 @@ class Compiler {
     for (std::size_t i = 0; i < op.inputs.size(); ++i)
       AddBytes(price, op.inputs[i].tensor, op.need[i]);
     AddBytes(price, op.output, Dual(op.made));
+    AddScores(price, op);
     AddOp(op, step.op, price);
     if (op.kind != OpKind::kWork || step.phase != Phase::kForward) return;
     // Twice the forward pass: gradients of inputs and of weights.
@@ -346,6 +405,7 @@ class Compiler {
         if (i == j || (!product && (step.operands >> i & 1)))
           AddBytes(price, op.inputs[i].tensor, op.need[i]);
       }
+      AddScores(price, op);
       AddOp(op, step.op, price);
       if (!product) return;  // one kernel gives all gradients
     }
@@ -619,7 +679,10 @@ class Compiler {
           AddMemoryTerm(row.layer_class, kHostStateSlot, row.block);
         continue;
       }
-      AddMemoryTerm(row.layer_class, row.kept ? kGatheredKeptSlot : static_cast<int>(row.account),
+      AddMemoryTerm(row.layer_class,
+                    row.kept    ? kGatheredKeptSlot
+                    : row.spare ? kSpareSlot
+                                : static_cast<int>(row.account),
                     row.block, row.when);
     }
     if (form_.state_width == 0) {
@@ -633,7 +696,7 @@ class Compiler {
     for (const SavedRow& row : form_.saved) {
       AddMemoryTerm(row.layer_class,
                     kAccounts + (row.of_inner_layers ? 3 : static_cast<int>(row.residency)),
-                    row.block);
+                    row.block, row.when);
     }
     for (const OpRow& row : form_.ops) {
       const auto known =
@@ -732,6 +795,7 @@ class Compiler {
     for (TransferTerm& term : form_.transfer_terms) term.row.price = moved[term.row.price];
   }
 
+  const bool spare_gradients_;
   const Edited& edited_;
   const Program& program_;
   const Precision& precision_;

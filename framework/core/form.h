@@ -78,6 +78,7 @@ struct StateRow {
   bool kept = false;      // gathered in the forward pass and still there in the backward pass
   bool host = false;      // in the memory of the host
   bool bucket = false;    // kTransient: the copy that is reduced, beside the gradient itself
+  bool spare = false;     // kTransient: one for all layers of the class
 };
 
 struct SavedRow {
@@ -86,6 +87,8 @@ struct SavedRow {
   bool of_inner_layers = false;  // a segment's own inputs: alive in all its layers but the first
   std::uint16_t block = 0;
   TensorId tensor;
+  // Index into Form::masks: the same tensor is saved where it is without these ranks too.
+  std::uint8_t when = 0;
 };
 
 enum class Bucket : std::uint8_t { kForward, kReplay, kInputGradient, kWeightGradient };
@@ -105,6 +108,7 @@ struct OpPrice {
   Phase phase = Phase::kForward;
   std::uint16_t m = 0, n = 0, k = 0;  // blocks: local sizes
   double flops = 0;                   // per element of m x n x k
+  bool scores_in_memory = false;      // as OpShape
   std::uint8_t bytes = 0;             // how many blocks are read or written
   std::array<std::uint16_t, 8> block{};
 
@@ -196,7 +200,9 @@ inline constexpr int kBufferSlot = kAccounts + 6;
 // In the memory of the host: all of it, optimizer state, and parameters that are updated there.
 inline constexpr int kHostSlot = kAccounts + 7, kHostStateSlot = kAccounts + 8,
                      kHostUpdatedSlot = kAccounts + 9;
-inline constexpr int kMemorySlots = kAccounts + 10;
+// Buffers of which a rank has one for all layers of a class.
+inline constexpr int kSpareSlot = kAccounts + 10;
+inline constexpr int kMemorySlots = kAccounts + 11;
 
 struct Form {
   std::vector<AtomMask> masks;  // [0] = 0
@@ -228,13 +234,14 @@ struct Form {
   // estimate.
   std::vector<std::uint8_t> overlapping;
   bool copies_overlap = false;  // copies from or to the host are hidden so
+  bool spares = false;   // some class has spare buffers
   bool on_host = false;         // something lies in the memory of the host
   struct ClassRow {
     StagePosition position = StagePosition::kLayer;
     int repeat = 1;
     int segment = 1;
     bool replays = false;
-    // Calls that the host makes for one layer and micro-batch: kernels, and collectives that block.
+    // Kernels that the host starts for one layer and micro-batch.
     double calls_forward = 0, calls_backward = 0;
     int unit = 1;   // layers whose weights are gathered together
     int ahead = 1;  // of these units, how many before they are needed

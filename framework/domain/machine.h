@@ -53,6 +53,7 @@ struct OpShape {
   double m = 1, n = 1, k = 1;
   double flops = 0;
   double bytes = 0;
+  bool scores_in_memory = false;  // attention by plain products: its scores are part of `bytes`
   double tokens = 1;  // tokens of the micro-batch on this rank: the classroom's efficiency curve
 };
 

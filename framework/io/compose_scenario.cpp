@@ -409,11 +409,6 @@ class Composer {
                          absl::StrCat("the ", accounting_->rules.name,
                                       " accounting leaves out the scores of attention"),
                          "write attention = \"fused\", or choose another accounting");
-    } else if (training_.eager_attention) {
-      diagnostics_.Warning("training.attention", reader.PlaceOf("attention"),
-                           "eager attention is counted in memory alone: its seconds are those of "
-                           "a fused kernel",
-                           "expect longer steps than these");
     }
     out_.request.micro_batch_size = micro;
     out_.request.global_batch_size = global;
@@ -571,8 +566,14 @@ class Composer {
     const auto& model = static_cast<const Model&>(*model_->plugin);
     const absl::Status described =
         Guarded(absl::StrCat("model \"", model_->name, "\" cannot be described"), [&] {
-          return model.Describe(builder, {c.rules.coarse_program, training_.sequence_length,
-                                          training_.dropout, training_.eager_attention});
+          ModelRequest request;
+          request.coarse = c.rules.coarse_program;
+          request.sequence_length = training_.sequence_length;
+          request.dropout = training_.dropout;
+          request.eager_attention = training_.eager_attention;
+          const auto loss = c.rules.numbers.find("loss.bytes_per_logit");
+          if (loss != c.rules.numbers.end()) request.loss_bytes = loss->second.value;
+          return model.Describe(builder, request);
         });
     if (!described.ok()) {
       diagnostics_.Error("model.failed", model_place, std::string(described.message()));

@@ -14,13 +14,13 @@
 namespace shardlab {
 namespace {
 
-// "4 * hidden / tp", left to right; "128 * tp padding vocab" rounds vocab up to a multiple. Nothing
-// when a column is blank or no number.
+// "4 * hidden / tp" or "tp - 1 / tp", strictly left to right; "128 * tp padding vocab" rounds vocab
+// up to a multiple. Nothing when a column is blank or no number.
 std::optional<double> Compute(const std::string& expression, const Measurement& m) {
   double result = 1;
   char operation = '*';
   for (const absl::string_view word : absl::StrSplit(expression, ' ', absl::SkipEmpty())) {
-    if (word == "*" || word == "/" || word == "padding") {
+    if (word == "*" || word == "/" || word == "+" || word == "-" || word == "padding") {
       operation = word[0];
       continue;
     }
@@ -28,10 +28,22 @@ std::optional<double> Compute(const std::string& expression, const Measurement& 
     std::optional<double> value = ReadCell(name, MeasurementColumn::kPositive);
     if (!value) value = m.Number(name);
     if (!value || (operation == '/' && *value == 0)) return std::nullopt;
-    if (operation == 'p') {
-      result *= std::ceil(*value / result);
-    } else {
-      result = operation == '*' ? result * *value : result / *value;
+    switch (operation) {
+      case 'p':
+        result *= std::ceil(*value / result);
+        break;
+      case '*':
+        result *= *value;
+        break;
+      case '/':
+        result /= *value;
+        break;
+      case '+':
+        result += *value;
+        break;
+      default:
+        result -= *value;
+        break;
     }
   }
   return result;

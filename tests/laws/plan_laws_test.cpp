@@ -151,6 +151,17 @@ TEST(PlanLaws, ARefusalIsAMistakeOfTheUserAndNotOfAPlugin) {
   }
 }
 
+// Nothing, or one of the words that the other parameters may have: they mean nothing either.
+std::vector<std::vector<std::pair<std::string, std::string>>> WordsBeside(
+    const ParameterDoc& neutral, const std::vector<ParameterDoc>& docs) {
+  std::vector<std::vector<std::pair<std::string, std::string>>> all = {{}};
+  for (const ParameterDoc& doc : docs) {
+    if (doc.name == neutral.name || !NeutralValue(doc.name).empty()) continue;
+    for (const std::string& word : doc.choices) all.push_back({{doc.name, "\"" + word + "\""}});
+  }
+  return all;
+}
+
 TEST(PlanLaws, AStrategyThatDoesNothingChangesNothing) {
   std::map<std::string, int> checked;
   ForEachPlan([&](const LawPlan& plan) {
@@ -159,32 +170,34 @@ TEST(PlanLaws, AStrategyThatDoesNothingChangesNothing) {
       for (const ParameterDoc& doc : DocsOf("strategy", name)) {
         const std::string neutral = NeutralValue(doc.name);
         if (neutral.empty() || plan.draft.tables.empty()) continue;
-        Draft with = plan.draft;
-        if (with.Find(header) != nullptr) continue;
-        with.tables.push_back({header, {{doc.name, neutral}}});
-        // A strategy may come with the precision that its framework is used with.
-        if (with.Find("precision") == nullptr) {
-          with.tables.push_back(
-              {"precision", {{"recipe", "\"" + plan.composition().precision.recipe + "\""}}});
+        if (plan.draft.Find(header) != nullptr) continue;
+        for (const auto& words : WordsBeside(doc, DocsOf("strategy", name))) {
+          Draft with = plan.draft;
+          with.tables.push_back({header, {{doc.name, neutral}}});
+          for (const auto& [key, word] : words) with.tables.back().Set(key, word);
+          // A strategy may come with the precision that its framework is used with.
+          if (with.Find("precision") == nullptr) {
+            with.tables.push_back(
+                {"precision", {{"recipe", "\"" + plan.composition().precision.recipe + "\""}}});
+          }
+          Diagnostics refusal;
+          const std::optional<LawPlan> other = PlanOf(with, &refusal);
+          if (!other) {
+            // A degree of 1 on the axis that takes what is left is a statement, and may be wrong.
+            const auto error =
+                std::find_if(refusal.all().begin(), refusal.all().end(),
+                             [](const Diagnostic& d) { return d.severity == Severity::kError; });
+            ASSERT_NE(error, refusal.all().end());
+            EXPECT_EQ(error->code, "plan.world") << header << ": " << error->message;
+            continue;
+          }
+          std::set<std::string> facts = FactsOf(plan);
+          facts.merge(FactsOf(*other));
+          const Json before = Essence(plan, facts), after = Essence(*other, facts);
+          EXPECT_TRUE(Alike(before, after)) << header << "\n"
+                                            << with.Text() << Difference(before, after);
+          ++checked[header];
         }
-        Diagnostics refusal;
-        const std::optional<LawPlan> other = PlanOf(with, &refusal);
-        if (!other) {
-          // A degree of 1 on the axis that takes what is left is a statement, and may be wrong.
-          const auto error =
-              std::find_if(refusal.all().begin(), refusal.all().end(),
-                           [](const Diagnostic& d) { return d.severity == Severity::kError; });
-          ASSERT_NE(error, refusal.all().end());
-          EXPECT_EQ(error->code, "plan.world") << header << ": " << error->message;
-          continue;
-        }
-        std::set<std::string> facts = FactsOf(plan);
-        facts.merge(FactsOf(*other));
-        const Json before = Essence(plan, facts), after = Essence(*other, facts);
-        EXPECT_TRUE(Alike(before, after))
-            << header << " with " << doc.name << " = " << neutral << "\n"
-            << Difference(before, after);
-        ++checked[header];
       }
     }
   });

@@ -51,6 +51,7 @@ class Tensor final : public Strategy {
                (t.role() == TensorRole::kRouted && !t.CutBy("tensor") && !t.Has("expert_ffn"));
       });
       edit.Require(axis, {"sequence"}, "tokens of a sequence");
+      // Megatron gathers the input again for the weight gradient (arXiv 2205.05198, section 4.2.2).
       if (!edit.Fact("tensor.regather_input", true)) {
         edit.KeepMoved([](const TensorView& t) { return t.role() == TensorRole::kStream; });
       }
