@@ -208,8 +208,9 @@ TEST_F(Compare, AStepWithoutStateTakesTimeAllTheSame) {
           .get<double>();
     };
     EXPECT_GT(seconds("sgd"), 0) << recipe;
-    EXPECT_LT(seconds("sgd"), seconds("muon")) << recipe;
-    EXPECT_LT(seconds("muon"), seconds("adam")) << recipe;
+    EXPECT_LT(seconds("sgd"), seconds("adam")) << recipe;
+    // Less state than Adam, but products of whole matrices.
+    EXPECT_LT(seconds("adam"), seconds("muon")) << recipe;
   }
 }
 
