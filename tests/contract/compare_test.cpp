@@ -187,8 +187,7 @@ TEST_F(Compare, APlanThatDoesNotFitSaysWhatDecides) {
 // ZeRO knows no optimizer: it shards over its group whatever state there is.
 TEST_F(Compare, ZeroShardsTheStateOfAnyOptimizer) {
   for (const char* optimizer : {"plugin = \"adam\"", "plugin = \"sgd\"\nmomentum = 0.9",
-                                "plugin = \"sgd\"", "plugin = \"adam8bit\"",
-                                "plugin = \"muon\""}) {
+                                "plugin = \"sgd\"", "plugin = \"adam8bit\"", "plugin = \"muon\""}) {
     SCOPED_TRACE(optimizer);
     WriteFile("optimizer.toml", absl::StrCat("accounting = \"textbook\"\n", kScenario,
                                              "[optimizer]\n", optimizer, "\n"));
