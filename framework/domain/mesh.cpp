@@ -1,6 +1,7 @@
 #include "domain/mesh.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace shardlab {
@@ -78,9 +79,19 @@ std::string Mesh::NameOf(AtomMask mask) const {
       mask = static_cast<AtomMask>(mask & ~axis.atoms);
     }
   }
+  // Parts of axes. The one part of a borrower that is there needs no lender's name: how many
+  // lenders there are does not matter, nor who came first.
+  std::vector<std::string> parts;
   for (std::size_t a = 0; a < atoms_.size(); ++a) {
-    if (mask >> a & 1) append(atoms_[a].name);
+    if (!(mask >> a & 1)) continue;
+    const Axis& owner = axis(atoms_[a].owner);
+    const bool alone =
+        owner.borrows &&
+        std::has_single_bit(static_cast<AtomMask>(mask & owner.atoms & ~owner.spans));
+    parts.push_back(alone ? owner.name : atoms_[a].name);
   }
+  std::sort(parts.begin(), parts.end());
+  for (const std::string& part : parts) append(part);
   return out;
 }
 

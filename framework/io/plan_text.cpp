@@ -414,9 +414,9 @@ void ExplainMemoryText(const PlannedScenario& planned, const std::string& accoun
                        const TextStyle& style, std::string* out) {
   for (std::size_t r = 0; r < planned.explanation.ranks.size(); ++r) {
     const RankExplanation& rank = planned.explanation.ranks[r];
-    for (std::size_t a = 0; a <= kAccounts; ++a) {
-      const auto own = static_cast<Account>(a);
-      const double total = own == Account::kHost ? rank.memory.host : rank.memory.bytes[a];
+    for (std::size_t i = 0; i <= kAccounts; ++i) {
+      const auto own = static_cast<Account>(i);
+      const double total = own == Account::kHost ? rank.memory.host : rank.memory.bytes[i];
       if (!Wants(account, Name(own)) || (total == 0 && account.empty())) continue;
       absl::StrAppend(
           out,

@@ -187,8 +187,7 @@ TEST_F(Compare, APlanThatDoesNotFitSaysWhatDecides) {
 // ZeRO knows no optimizer: it shards over its group whatever state there is.
 TEST_F(Compare, ZeroShardsTheStateOfAnyOptimizer) {
   for (const char* optimizer : {"plugin = \"adam\"", "plugin = \"sgd\"\nmomentum = 0.9",
-                                "plugin = \"sgd\"", "plugin = \"adam8bit\"",
-                                "plugin = \"muon\""}) {
+                                "plugin = \"sgd\"", "plugin = \"adam8bit\"", "plugin = \"muon\""}) {
     SCOPED_TRACE(optimizer);
     WriteFile("optimizer.toml", absl::StrCat("accounting = \"textbook\"\n", kScenario,
                                              "[optimizer]\n", optimizer, "\n"));
@@ -208,8 +207,9 @@ TEST_F(Compare, AStepWithoutStateTakesTimeAllTheSame) {
           .get<double>();
     };
     EXPECT_GT(seconds("sgd"), 0) << recipe;
-    EXPECT_LT(seconds("sgd"), seconds("muon")) << recipe;
-    EXPECT_LT(seconds("muon"), seconds("adam")) << recipe;
+    EXPECT_LT(seconds("sgd"), seconds("adam")) << recipe;
+    // Less state than Adam, but products of whole matrices.
+    EXPECT_LT(seconds("adam"), seconds("muon")) << recipe;
   }
 }
 

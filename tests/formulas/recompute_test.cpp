@@ -64,18 +64,30 @@ TEST(Recompute, SomeLayersOfEachPipelineRank) {
   }
 }
 
+// With whatever schedule gives a rank two chunks.
 TEST(Recompute, ChunksOfARankTakeTurns) {
-  const std::string pipeline =
-      "[schedule]\nplugin = \"pipeline-interleaved\"\ndegree = 2\nchunks = 2\n";
-  const Planned plan = PlanText(Model("mode = \"full\"\nlayers = 3\n", pipeline));
-  const Composition& c = *plan.planned.composed.composition;
-  std::size_t block = 0;
-  while (c.edited.program.classes[block].position != StagePosition::kLayer) ++block;
-  // Stages 0 and 2 are rank 0's: two and one layers of four.
-  EXPECT_EQ(LayersOn(c, c.plan, 0, block), 2);
-  EXPECT_EQ(LayersOn(c, c.plan, 2, block), 1);
-  EXPECT_EQ(LayersOn(c, c.plan, 0, block + 1), 2);
-  EXPECT_EQ(LayersOn(c, c.plan, 2, block + 1), 3);
+  for (const std::string& name : BuiltPlugins().Names("schedule")) {
+    const std::string text =
+        Model("mode = \"full\"\nlayers = 3\n",
+              "[schedule]\nplugin = \"" + name + "\"\ndegree = 2\nchunks = 2\n");
+    Planned plan;
+    const Scenario scenario = ScenarioFromText(text, "chunks.toml", {}, plan.diagnostics);
+    plan.planned = PlanScenario(BuiltPlugins(), scenario, &plan.diagnostics);
+    if (!plan.ok()) continue;  // one chunk a rank
+    const Composition& c = *plan.planned.composed.composition;
+    std::size_t block = 0;
+    while (c.edited.program.classes[block].position != StagePosition::kLayer) ++block;
+    // Of the two chunks of a rank one has two layers of four, the other one.
+    for (int rank = 0; rank < 2; ++rank) {
+      const auto stages = plan.document["memory"]["ranks"][static_cast<std::size_t>(rank)]["stages"]
+                              .get<std::vector<int>>();
+      for (std::size_t chunk = 0; chunk < 2; ++chunk) {
+        const double replayed = chunk == 0 ? 2 : 1;
+        EXPECT_EQ(LayersOn(c, c.plan, stages[chunk], block), replayed) << name;
+        EXPECT_EQ(LayersOn(c, c.plan, stages[chunk], block + 1), 4 - replayed) << name;
+      }
+    }
+  }
 }
 
 TEST(Recompute, TimeIsTheShareOfTheLayers) {

@@ -202,7 +202,8 @@ TEST(PlanLaws, AStrategyThatDoesNothingChangesNothing) {
     }
   });
   EXPECT_GE(checked.size(), 4u);
-  for (const auto& [header, times] : checked) EXPECT_GE(times, 5) << header;
+  // The axis that takes what is left has one rank in few plans.
+  for (const auto& [header, times] : checked) EXPECT_GE(times, 3) << header;
 }
 
 // One pipeline rank is gradient accumulation: which schedule is named does not matter, nor whether
@@ -521,7 +522,8 @@ TEST(PlanLaws, MoreMemoryNeverMakesAFittingPlanUnfit) {
       const Evaluation little = OnAnother(plan, [&](Machine& m) { m.memory = Bytes(memory); });
       const Evaluation more =
           OnAnother(plan, [&](Machine& m) { m.memory = Bytes(memory * random.Between(1.0, 2.0)); });
-      EXPECT_EQ(little.fits, e.peak <= memory);
+      const bool host = e.host_capacity == 0 || e.host_peak <= e.host_capacity;
+      EXPECT_EQ(little.fits, e.peak <= memory && host);
       EXPECT_LE(little.fits, more.fits);
       EXPECT_EQ(little.peak, more.peak) << "what is needed does not depend on what there is";
       EXPECT_EQ(little.step, more.step);

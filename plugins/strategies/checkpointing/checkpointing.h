@@ -83,7 +83,8 @@ class Checkpointing final : public Strategy {
       context.diagnostics->Error(std::string("checkpointing.") + key, context.place_of(key),
                                  message, hint);
     };
-    for (const auto& [key, set] : {std::pair{"stride", stride_ > 1}, {"layers", layers_ > 0}}) {
+    const std::pair<const char*, bool> given[] = {{"stride", stride_ > 1}, {"layers", layers_ > 0}};
+    for (const auto& [key, set] : given) {
       const std::string name = key;
       if (!set) continue;
       if (mode_ != "full") {
@@ -91,8 +92,7 @@ class Checkpointing final : public Strategy {
               "set mode = \"full\" or leave " + name + " out");
       } else if (segment_ > 1) {
         error(key,
-              name + " leaves layers between the replayed ones, so that no " +
-                  std::to_string(segment_) + " of them share a kept input",
+              name + " does not go with segment: beside a replayed layer is one that keeps all",
               "leave out " + name + " or segment");
       }
     }
