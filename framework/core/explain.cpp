@@ -511,7 +511,8 @@ class Explainer {
     const int r = out_.evaluation.time_rank;
     const std::size_t first = Size(order_->first[Size(r)]), last = Size(order_->last[Size(r)]);
     const double start = w_.ends[first] - w_.stage_cost[Size(order_->events[first].cost)];
-    out_.own_bubble = std::max(0.0, w_.ends[last] - start - Passes() * w_.slot[Size(r)]);
+    const double own = w_.ends[last] - start - Passes() * w_.slot[Size(r)];
+    out_.own_bubble = own > 1e-12 * w_.ends[last] ? own : 0;  // else it is rounding
   }
 
   const Composition& c_;
