@@ -511,7 +511,8 @@ class Composer {
         &transfers);
     reader.Finish();
     request.pipeline_place = reader.PlaceOf("degree");
-    request.chunks_place = reader.PlaceOf("chunks");
+    // A schedule's own number of chunks is nobody's mistake.
+    request.chunks_place = reader.PlaceOf(reader.IsGiven("chunks") ? "chunks" : "degree");
     request.layers_place = reader.PlaceOf("layers");
     if (transfers == "exposed" && accounting_->rules.coarse_program) {
       diagnostics_.Error(

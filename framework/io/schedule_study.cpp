@@ -33,10 +33,10 @@ class Student {
     if (!refusal.empty()) return Fail("schedule.refused", refusal);
     if (3.0 * shape.ranks * shape.chunks * shape.micro_batches > kMostEvents) {
       return Fail("schedule.too_large",
-                  absl::StrCat(shape.ranks, " ranks x ", shape.chunks, " chunks x ",
-                               shape.micro_batches, " micro-batches are too many to play"),
+                  absl::StrCat(shape.ranks, " ranks x ", shape.micro_batches,
+                               " micro-batches are too many to play"),
                   absl::StrCat("at most ", WithThousands(static_cast<long long>(kMostEvents) / 3),
-                               " in all"));
+                               " in all, times the chunks"));
     }
     return Play();
   }
@@ -51,11 +51,7 @@ class Student {
   bool Make() {
     absl::StatusOr<std::unique_ptr<Plugin>> made = registry_.Make(Schedule::kKind, request_.name);
     if (!made.ok()) {
-      // The message lists what there is, or has a better guess.
-      const std::string full = absl::StrCat("pipeline-", request_.name);
-      const bool known = registry_.Find(Schedule::kKind, full) != nullptr;
-      Fail("plugin.unknown", std::string(made.status().message()),
-           known ? absl::StrCat("did you mean \"", full, "\"?") : "");
+      Fail("plugin.unknown", std::string(made.status().message()));
       return false;
     }
     ParameterDocumenter documenter;

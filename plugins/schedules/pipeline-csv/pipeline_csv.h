@@ -59,7 +59,8 @@ class OrderOfFile final : public Schedule {
  private:
   static std::string Text(const ScheduleShape& s) {
     return absl::StrCat(s.ranks, " ranks, ", s.chunks, s.chunks == 1 ? " chunk" : " chunks",
-                        " and ", s.micro_batches, " micro-batches");
+                        " and ", s.micro_batches,
+                        s.micro_batches == 1 ? " micro-batch" : " micro-batches");
   }
 
   std::string file_;

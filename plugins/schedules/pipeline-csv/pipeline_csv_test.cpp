@@ -55,7 +55,7 @@ TEST(OrderOfFile, RanksStagesAndMicroBatchesAreTheFiles) {
   EXPECT_EQ(schedule.StageOf(shape, 0, 1), 3);
   EXPECT_EQ(Text(schedule.Order(shape)[1]), "0F0 1F0 1B0 0B0");
   EXPECT_EQ(schedule.Refusal({2, 1, 4}),
-            "a.csv has 2 ranks, 2 chunks and 1 micro-batches; the plan has 2 ranks, 1 chunk and 4 "
+            "a.csv has 2 ranks, 2 chunks and 1 micro-batch; the plan has 2 ranks, 1 chunk and 4 "
             "micro-batches");
 }
 
