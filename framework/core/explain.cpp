@@ -503,16 +503,17 @@ class Explainer {
     out_.recompute_flops_share = needed > 0 ? replayed / needed : 0;
   }
 
-  // Both bubble definitions need the order played, closed form or not.
+  // Both bubble definitions need the order played, closed form or not. Waiting for a message is
+  // traffic, here as in the bubble until the step ends: messages take no time.
   void OwnBubble() {
     if (plan_.pipeline == 1) return;
-    const double hop = c_.exposed_transfers ? HopSeconds(c_, w_) : 0;
-    PlayOrder(*order_, w_.stage_cost, hop, absl::MakeSpan(w_.ends));
+    PlayOrder(*order_, w_.stage_cost, 0, absl::MakeSpan(w_.ends));
     const int r = out_.evaluation.time_rank;
     const std::size_t first = Size(order_->first[Size(r)]), last = Size(order_->last[Size(r)]);
     const double start = w_.ends[first] - w_.stage_cost[Size(order_->events[first].cost)];
     const double own = w_.ends[last] - start - Passes() * w_.slot[Size(r)];
-    out_.own_bubble = own > 1e-12 * w_.ends[last] ? own : 0;  // else it is rounding
+    const double until_end = out_.evaluation.time.bubble - out_.exposed_pipeline;
+    out_.own_bubble = own > 1e-12 * w_.ends[last] ? std::min(own, until_end) : 0;  // else rounding
   }
 
   const Composition& c_;
