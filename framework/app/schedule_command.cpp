@@ -53,10 +53,11 @@ int ScheduleCommand(const std::vector<std::string>& args, Streams streams) {
   line.options().add_options()("ranks", po::value(&request.shape.ranks), "pipeline ranks")(
       "micro-batches", po::value(&request.shape.micro_batches), "micro-batches of a step")(
       "chunks", po::value(&request.shape.chunks), "stages per rank (default: the schedule's)")(
-      "group", po::value(&group), "interleaved: micro-batches that a chunk does in a row")(
-      "order", po::value(&order), "pipeline-csv: the file")("gantt", "a chart, one line a rank")(
-      "csv", "the order alone, as PyTorch's schedule CSV")("events",
-                                                           "every op with its start and end");
+      "group", po::value(&group),
+      "micro-batches that a chunk does in a row, where a schedule has groups")(
+      "order", po::value(&order), "a schedule read from a file: which")(
+      "gantt", "a chart, one line a rank")("csv", "the order alone, as PyTorch's schedule CSV")(
+      "events", "every op with its start and end");
   for (const TimeOption& time : times)
     line.options().add_options()(time.name, po::value<std::string>(), time.about);
   if (!line.Parse(args, 1, 1)) return line.status();

@@ -313,7 +313,7 @@ PlannedScenario PlanScenario(const PluginRegistry& registry, const Scenario& sce
                            absl::StrCat(c.schedule_name,
                                         " puts weight gradients off, and each keeps all that was "
                                         "recomputed for it: recomputation saves little here"),
-                           "pipeline-1f1b and pipeline-interleaved free it at once");
+                           "schedules with a whole backward free it at once");
     }
     planned.order = std::move(*order);
   }

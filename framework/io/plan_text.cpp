@@ -268,8 +268,8 @@ class Report {
       const std::string own =
           x_.own_bubble > 1e-9 * step ? FormatSeconds(x_.own_bubble) : std::string("none");
       absl::StrAppend(&out_, std::string(kIndent, ' '),
-                      style_.Dim(absl::StrCat("bubble: idle until the step ends; own bubble, from "
-                                              "its first op to its last: ",
+                      style_.Dim(absl::StrCat("idle until the step ends; own bubble, first to last "
+                                              "op: ",
                                               own)),
                       "\n");
     }
