@@ -76,6 +76,12 @@ std::string Mesh::NameOf(AtomMask mask) const {
       mask = static_cast<AtomMask>(mask & ~axis.atoms);
     }
   }
+  // In rank order, so that an axis of one rank more or less changes no name.
+  for (const AtomId atom : rank_order_) {
+    if (!atom.valid() || !(mask >> atom.index() & 1)) continue;
+    append(atoms_[atom.index()].name);
+    mask = static_cast<AtomMask>(mask & ~Bit(atom));
+  }
   for (std::size_t a = 0; a < atoms_.size(); ++a) {
     if (mask >> a & 1) append(atoms_[a].name);
   }
