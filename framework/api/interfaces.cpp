@@ -14,6 +14,15 @@ Optimizer::~Optimizer() = default;
 Schedule::~Schedule() = default;
 Strategy::~Strategy() = default;
 
+const char* Name(WorkKind kind) {
+  constexpr const char* kNames[] = {"F", "I", "W", "B", "F+B"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+int Schedule::DefaultChunks() const { return 1; }
+
+int Schedule::Stages(const ScheduleShape& shape) const { return shape.ranks * shape.chunks; }
+
 int Schedule::StageOf(const ScheduleShape& shape, int rank, int chunk) const {
   return chunk * shape.ranks + rank;
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/options.h"
@@ -48,6 +49,9 @@ struct InitContext {
   std::function<void(const Value& table, const std::vector<std::string>& reserved,
                      const std::function<void(ParameterVisitor&)>& visit)>
       read_table;
+  // The text of a file that the user names, relative to the scenario; mistakes go to the
+  // diagnostics.
+  std::function<std::optional<std::string>(const std::string& file)> read_user_text;
 
   bool Fact(const std::string& name, bool otherwise) const {
     const auto it = rules->facts.find(name);

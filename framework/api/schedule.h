@@ -3,8 +3,9 @@
 // rest: dependencies, transfers, bubbles, micro-batches in flight. It is not asked when there is
 // one pipeline rank: that is gradient accumulation.
 //
-// Contract: every rank holds each (kind, chunk, micro-batch) it owes exactly once; played in list
-// order the lists never deadlock; the same shape gives the same order.
+// Contract: each micro-batch passes each stage once, forward and backward on one of the ranks that
+// hold the stage; played in list order the lists never deadlock; the same shape gives the same
+// order.
 
 #include <cstdint>
 #include <string>
@@ -15,14 +16,26 @@
 
 namespace shardlab {
 
-// The field's letters: F forward, I input gradient, W weight gradient, B = I and W together.
-enum class WorkKind : std::uint8_t { kF, kI, kW, kB };
+// The field's letters: F forward, I input gradient, W weight gradient, B = I and W together, F+B an
+// overlapped pair: one F and one B in one slot, which starts when the inputs of both are there and
+// delivers both at its end.
+enum class WorkKind : std::uint8_t { kF, kI, kW, kB, kFB };
+SHARDLAB_EXPORT const char* Name(WorkKind kind);  // "F", ..., "F+B"
 
 struct Work {
   WorkKind kind = WorkKind::kF;
-  std::int16_t chunk = 0;        // of this rank
+  std::int16_t chunk = 0;        // of this rank; of a pair its forward's
   std::int32_t micro_batch = 0;  // from 0
+  // Of a pair: what its B is of.
+  std::int16_t backward_chunk = -1;
+  std::int32_t backward_micro_batch = -1;
 
+  static Work Pair(Work forward, Work backward) {
+    return {WorkKind::kFB, forward.chunk, forward.micro_batch, backward.chunk,
+            backward.micro_batch};
+  }
+  Work Forward() const { return {WorkKind::kF, chunk, micro_batch}; }  // of a pair
+  Work Backward() const { return {WorkKind::kB, backward_chunk, backward_micro_batch}; }  // of one
   friend bool operator==(const Work&, const Work&) = default;
 };
 
@@ -45,7 +58,12 @@ class SHARDLAB_EXPORT Schedule : public Plugin {
   // rank, not 2".
   virtual std::string Refusal(const ScheduleShape& shape) const = 0;
   virtual ScheduleOrder Order(const ScheduleShape& shape) const = 0;
-  // Which of the S = ranks x chunks stages a rank's chunk is.
+  // Chunks per rank where the user says nothing: 2 for schedules that need two.
+  virtual int DefaultChunks() const;
+  // Pieces of the model: ranks x chunks, fewer when several ranks hold a stage (and its weights).
+  // Each of those then does an equal share of the micro-batches.
+  virtual int Stages(const ScheduleShape& shape) const;
+  // Which of these stages a rank's chunk is.
   virtual int StageOf(const ScheduleShape& shape, int rank, int chunk) const;
   // Slots (of one rank's forward plus backward of a micro-batch) that a step takes when all ranks
   // are equal and hops cost nothing; below 0 when there is no closed form. 1F1B: m + p - 1 (arXiv

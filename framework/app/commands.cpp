@@ -9,6 +9,7 @@
 #include "app/compare_command.h"
 #include "app/plan_command.h"
 #include "app/plugins_command.h"
+#include "app/schedule_command.h"
 #include "app/validate_command.h"
 #include "base/text.h"
 
@@ -31,11 +32,12 @@ struct Command {
   int (*run)(const std::vector<std::string>& args, Streams streams);
 };
 
-constexpr std::array<Command, 7> kCommands = {{
+constexpr std::array<Command, 8> kCommands = {{
     {"plan", "does it fit, how fast, what travels where", &PlanCommand},
     {"explain", "where a number comes from", &ExplainCommand},
     {"compare", "two plans side by side", &CompareCommand},
     {"validate", "published measurements against predictions", &ValidateCommand},
+    {"schedule", "a pipeline schedule alone, with given times", &ScheduleCommand},
     {"plugins", "what is loaded, its parameters, try a library, start a new one", &Plugins},
     {"models", "the models and their presets", &ModelsCommand},
     {"hardware", "the machines and their presets", &HardwareCommand},

@@ -80,12 +80,12 @@ void AddOps(const Composition& c, Workspace& w) {
 }
 
 void AddTransfer(const Composition& c, const Plan& plan, const TransferRow& row, double seconds,
-                 double calls, ClassCosts& cost) {
+                 double calls, const Workspace& w, ClassCosts& cost) {
   const std::size_t role = Index(row.role);
   const bool blocks = row.hide == HideBehind::kNothing && row.phase == Phase::kReduce;
   if (c.rules.reductions_after_pipeline && blocks && row.when == When::kMicroBatch) {
     // Counted after the pipeline, once for each micro-batch, and not stretched by its bubble.
-    cost.step_blocking[role] += plan.micro_batches * seconds;
+    cost.step_blocking[role] += plan.micro_batches / w.copies * seconds;
     return;
   }
   if (row.when == When::kStep) {
@@ -162,7 +162,7 @@ void AddTransfers(const Composition& c, const Plan& plan, Workspace& w) {
     if (term.row.ring >= 0)
       w.ring_seconds[static_cast<std::size_t>(term.row.ring)] += seconds;
     else if (seconds > 0)
-      AddTransfer(c, plan, term.row, seconds, term.count,
+      AddTransfer(c, plan, term.row, seconds, term.count, w,
                   w.costs[term.row.per_layer ? term.row.layer_class : c.form.classes.size()]);
   }
 }
@@ -328,6 +328,18 @@ double LargestPrefetch(const Composition& c, const Plan& plan, int rank, const C
   return largest;
 }
 
+// Ranks that hold the same stage add up their gradients before anything else is done with them.
+double CopiesSeconds(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
+                     const Workspace& w) {
+  return order == nullptr || order->copies == 1
+             ? 0
+             : c.network
+                   ->TransferTime(
+                       {Collective::kAllReduce, Bytes(CopiedBytes(c, plan, rank, *order, w))},
+                       CopiesSpan(*order, w))
+                   .value();
+}
+
 // The fast pass: what a rank's micro-batch and step end take, in sum. Fills the stages' costs;
 // returns the seconds that the rank spends after its last op.
 double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
@@ -363,6 +375,7 @@ double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrde
     if (late > 0) blocks += BlocksOn(c, plan, stage);
   }
   w.slot[Size(rank)] = slot;
+  if (c.exposed_transfers) now += CopiesSeconds(c, plan, rank, order, w);
   return now + TrailingShown(c, late, blocks, backward);
 }
 
@@ -378,6 +391,9 @@ RankWork Parts(const Composition& c, const Plan& plan, int rank, const CompiledO
     if (prefetch > 0) HideInSlot(prefetch, sum.work.Slot() - before, sum.work);
     blocks += BlocksOn(c, plan, stage);
   }
+  const double copies = CopiesSeconds(c, plan, rank, order, w);
+  (c.exposed_transfers ? sum.work.step_exposed
+                       : sum.work.step_hidden)[Index(AxisRole::kPipeline)] += copies;
   const double late = Sum(sum.trailing);
   const double shown = TrailingShown(c, late, blocks, sum.work.SlotBackward());
   for (std::size_t r = 0; r < kAxisRoles && late > 0; ++r) {
@@ -387,14 +403,24 @@ RankWork Parts(const Composition& c, const Plan& plan, int rank, const CompiledO
   return sum.work;
 }
 
+// All that is recomputed of n layers, and the inputs of the layers inside the segments.
+double PinnedBytes(const Form::ClassRow& row, const ClassCosts& cost, double n) {
+  const double inner = row.replays ? n - std::ceil(n / row.segment) : 0;
+  return n * cost.bytes[kReplayedSlot] + inner * cost.bytes[kInnerSlot];
+}
+
 RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
                     const Workspace& w) {
   RankMemory memory;
+  bool pins = false;
   double working = 0, kept = 0, in_flight = 0, gathered = 0, stays = 0;
   double unsharded = 0, buffer = 0, spare = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     const int stage = StageOf(plan, rank, chunk, order);
     const double held = order == nullptr ? 1 : order->in_flight[Size(rank * plan.chunks + chunk)];
+    // A split backward keeps what was recomputed until its weight gradient is done.
+    const double pinned = order == nullptr ? 0 : order->pinned[Size(rank * plan.chunks + chunk)];
+    pins |= pinned > 0;
     in_flight += held;
     for (std::size_t k = 0; k < c.form.classes.size(); ++k) {
       const double n = LayersOn(c, plan, stage, k);
@@ -420,6 +446,7 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
                            std::min<double>(row.unit, n) * cost.bytes[Index(Account::kTransient)]);
       buffer = std::max(buffer, cost.bytes[kBufferSlot]);
       kept += held * n * cost.bytes[kKeptSlot];
+      if (pinned > 0) kept += pinned * PinnedBytes(row, cost, n);
       if (!row.replays) {
         working = std::max(working, cost.bytes[kReplayedSlot]);
         continue;
@@ -437,7 +464,7 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
     if (layers > 0) spare += w.costs[k].bytes[kSpareSlot];
   }
   memory.in_flight = in_flight / plan.chunks;
-  memory.bytes[Index(Account::kActivations)] = kept + working;
+  memory.bytes[Index(Account::kActivations)] = kept + (pins ? 0 : working);
   if (c.rules.count_gathered) {
     memory.bytes[Index(Account::kGathered)] = gathered + stays;
     memory.bytes[Index(Account::kTransient)] = unsharded + buffer + spare;
@@ -450,16 +477,25 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
 }
 
 // One micro-batch per slot, equal on all ranks: the schedule's closed form is exact.
-double EqualMakespan(const Composition& c, const Plan& plan, const Workspace& w) {
-  if (c.schedule == nullptr) return -1;
-  const int stages = plan.pipeline * plan.chunks;
-  for (int s = 1; s < stages; ++s) {
+double EqualMakespan(const Plan& plan, const CompiledOrder& order, double slots,
+                     const Workspace& w) {
+  if (slots < 0) return -1;
+  for (int s = 1; s < order.stages; ++s) {
     for (const std::size_t kind : {kF, kB}) {
       if (w.stage_cost[Size(s) * 4 + kind] != w.stage_cost[kind]) return -1;
     }
   }
-  const double slots = c.schedule->EqualSlots({plan.pipeline, plan.chunks, plan.micro_batches});
-  return slots < 0 ? -1 : slots * plan.chunks * (w.stage_cost[kF] + w.stage_cost[kB]);
+  return slots * plan.chunks * (w.stage_cost[kF] + w.stage_cost[kB]);
+}
+
+// The classroom has one time for a micro-batch's whole work on a stage: F : I : W = 1 : 1 : 1.
+void SplitEvenly(const CompiledOrder& order, Workspace& w) {
+  for (std::size_t at = 0; at < order.ZeroCost(); at += 4) {
+    double* const cost = &w.stage_cost[at];
+    const double third = (cost[kF] + cost[kB]) / 3;
+    cost[kF] = cost[kI] = cost[kW] = third;
+    cost[kB] = 2 * third;
+  }
 }
 
 double PlayPipeline(const Composition& c, const Plan& plan, const CompiledOrder* order, double hop,
@@ -468,7 +504,10 @@ double PlayPipeline(const Composition& c, const Plan& plan, const CompiledOrder*
     w.finish[0] = plan.micro_batches * w.slot[0];
     return w.finish[0];
   }
-  const double equal = hop == 0 ? EqualMakespan(c, plan, w) : -1;
+  const double slots = c.schedule->EqualSlots({plan.pipeline, plan.chunks, plan.micro_batches});
+  if (slots < 0 && c.rules.equal_passes) SplitEvenly(*order, w);
+  AddPairCosts(*order, absl::MakeSpan(w.stage_cost));
+  const double equal = hop == 0 ? EqualMakespan(plan, *order, slots, w) : -1;
   if (equal >= 0 && c.rules.reductions_after_pipeline) {
     for (int r = 0; r < plan.pipeline; ++r) w.finish[Size(r)] = equal;
     return equal;
@@ -504,8 +543,8 @@ void Workspace::Reserve(const Plan& plan, const CompiledOrder* order) {
     slot.resize(ranks);
     step_end.resize(ranks);
   }
-  if (stage_cost.size() < ranks * Size(plan.chunks) * 4)
-    stage_cost.resize(ranks * Size(plan.chunks) * 4);
+  const std::size_t cost = order == nullptr ? ranks * Size(plan.chunks) * 4 : order->CostCount();
+  if (stage_cost.size() < cost) stage_cost.resize(cost);
   if (order != nullptr && ends.size() < order->events.size()) ends.resize(order->events.size());
 }
 
@@ -519,6 +558,29 @@ OpShape ShapeOf(const Composition& c, const OpPrice& price, const Workspace& w) 
 double Payload(const TransferPrice& price, const Workspace& w) noexcept {
   double bytes = 0;
   for (const std::uint16_t block : price.payload) bytes += w.blocks[block];
+  return bytes;
+}
+
+Span CopiesSpan(const CompiledOrder& order, const Workspace& w) noexcept {
+  Span span = w.spans.PipelineHop();
+  // Two copies may be as far apart as two neighbours; more of them share no domain that two do not.
+  const bool together = span.domains[0] == 1;
+  span.size = order.copies;
+  for (std::size_t tier = 0; tier < span.ranks.size(); ++tier) {
+    if (span.ranks[tier] > 1) span.ranks[tier] = order.copies;
+    if (!together && span.domains[tier] > 1) span.domains[tier] = order.copies;
+  }
+  return span;
+}
+
+double CopiedBytes(const Composition& c, const Plan& plan, int rank, const CompiledOrder& order,
+                   const Workspace& w) noexcept {
+  double bytes = 0;
+  for (int chunk = 0; chunk < plan.chunks; ++chunk) {
+    const int stage = order.stage_of[Size(rank * plan.chunks + chunk)];
+    for (std::size_t k = 0; k < c.form.classes.size(); ++k)
+      bytes += LayersOn(c, plan, stage, k) * w.costs[k].bytes[Index(Account::kGradients)];
+  }
   return bytes;
 }
 
@@ -596,6 +658,7 @@ void ComputeCosts(const Composition& c, const Plan& plan, int pipeline_rank, Wor
 Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder* order,
                     Workspace& w, bool hops) noexcept {
   w.spans.Set(plan);
+  w.copies = order == nullptr ? 1 : order->copies;
   const bool uniform = w.spans.Uniform();
   ComputeCosts(c, plan, 0, w);
   const auto costs_of = [&](int rank) {
@@ -639,7 +702,7 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
   }
   costs_of(e.time_rank);
   const RankWork work = Parts(c, plan, e.time_rank, order, prefetch, w);
-  const double m = plan.micro_batches;
+  const double m = plan.micro_batches / w.copies;  // that each of a rank's stages sees
   e.time.forward = m * work.forward;
   e.time.backward = m * work.backward;
   e.time.recompute = m * work.recompute;

@@ -80,10 +80,11 @@ class Workspace {
   std::vector<double> ring_seconds;                  // [Form::rings]
   std::vector<Span> span_of;                         // [Form::masks]
   std::vector<ClassCosts> costs;                     // [class]
-  std::vector<double> stage_cost;                    // [stage x 4 + WorkKind]
+  std::vector<double> stage_cost;                    // as CompiledOrder's costs
   std::vector<double> ends;                          // [event]
   std::vector<RankMemory> memory;                    // [pipeline rank]
   std::vector<double> finish, slot, step_end;        // [pipeline rank]
+  int copies = 1;                                    // ranks that hold each stage
 };
 
 // `order` of (plan.pipeline, chunks, micro_batches); may be null for one pipeline rank. Reserve
@@ -110,6 +111,11 @@ void ComputeCosts(const Composition& composition, const Plan& plan, int pipeline
 double Payload(const TransferPrice& price, const Workspace& workspace) noexcept;
 // Seconds for the stream to reach the next pipeline rank.
 double HopSeconds(const Composition& composition, const Workspace& workspace) noexcept;
+// Where several ranks hold each stage: how they lie, and the gradients that such a rank sums with
+// the others.
+Span CopiesSpan(const CompiledOrder& order, const Workspace& workspace) noexcept;
+double CopiedBytes(const Composition& composition, const Plan& plan, int rank,
+                   const CompiledOrder& order, const Workspace& workspace) noexcept;
 // Optimizer step of a rank that holds these bytes.
 double OptimizerSeconds(const Composition& composition, const RankMemory& memory) noexcept;
 // The part of it that the host does: bytes over the host's memory bandwidth.

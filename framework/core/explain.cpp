@@ -48,6 +48,9 @@ class Explainer {
     return stages;
   }
 
+  // Micro-batches that each stage of a rank sees.
+  int Passes() const { return plan_.micro_batches / w_.copies; }
+
   double LayersOnRank(int rank, std::size_t layer_class) const {
     double n = 0;
     for (const int stage : StagesOf(rank)) n += LayersOn(c_, plan_, stage, layer_class);
@@ -307,6 +310,7 @@ class Explainer {
         }
       }
     }
+    const bool splits = SplitsBackward(rank);
     for (const SavedRow& row : c_.form.saved) {
       if (row.when != 0 && w_.degrees[row.when] <= 1) continue;
       const Form::ClassRow& layer = c_.form.classes[row.layer_class];
@@ -328,6 +332,14 @@ class Explainer {
                                 ShortNumber(std::ceil(n / layer.segment)), " segments x ");
             break;
           case Residency::kReplayed:
+            if (splits) {
+              const double pinned = Pinned(rank, chunk);
+              layers_now = row.of_inner_layers ? n - std::ceil(n / layer.segment) : n;
+              times += pinned * layers_now;
+              what = absl::StrCat(ShortNumber(pinned), " kept for weight gradients x ",
+                                  LayersText(layers_now));
+              break;
+            }
             layers_now =
                 std::min(n, static_cast<double>(layer.segment)) - (row.of_inner_layers ? 1 : 0);
             times = std::max(times, layers_now);
@@ -335,8 +347,8 @@ class Explainer {
             break;
         }
       }
-      if (times == 0 || (row.residency == Residency::kReplayed && row.layer_class != working))
-        continue;
+      const bool one = row.residency == Residency::kReplayed && !splits;
+      if (times == 0 || (one && row.layer_class != working)) continue;
       const Tensor& tensor = program_.tensor(row.tensor);
       const Saved& saved = SavedOf(row);
       MemoryEntry entry;
@@ -350,6 +362,17 @@ class Explainer {
       entry.bytes = times * w_.blocks[row.block];
       x.entries.push_back(std::move(entry));
     }
+  }
+
+  double Pinned(int rank, std::size_t chunk) const {
+    return order_ == nullptr ? 0 : order_->pinned[Size(rank * plan_.chunks) + chunk];
+  }
+
+  bool SplitsBackward(int rank) const {
+    for (std::size_t chunk = 0; chunk < Size(plan_.chunks); ++chunk) {
+      if (Pinned(rank, chunk) > 0) return true;
+    }
+    return false;
   }
 
   const Saved& SavedOf(const SavedRow& row) const {
@@ -457,7 +480,7 @@ class Explainer {
     entry.role = row.role;
     entry.collective = Name(price.collective);
     entry.phase = Name(row.phase);
-    entry.count = layers * (row.when == When::kMicroBatch ? plan_.micro_batches : 1) / row.unit;
+    entry.count = layers * (row.when == When::kMicroBatch ? Passes() : 1) / row.unit;
     if (price.ends) {
       entry.span = w_.spans.PipelineHop();
     } else if (!copy) {
@@ -490,12 +513,6 @@ class Explainer {
 
   void PipelineTransfers(int rank) {
     if (plan_.pipeline == 1) return;
-    const int stages = plan_.pipeline * plan_.chunks;
-    double forward = 0, backward = 0;
-    for (const int stage : StagesOf(rank)) {
-      forward += stage < stages - 1 ? 1 : 0;
-      backward += stage > 0 ? 1 : 0;
-    }
     const auto add = [&](double sends, const char* tensor, Phase phase) {
       if (sends == 0) return;
       TransferEntry entry;
@@ -505,7 +522,7 @@ class Explainer {
       entry.tensor = tensor;
       entry.phase = Name(phase);
       entry.author = c_.schedule_name;
-      entry.count = sends * plan_.micro_batches;
+      entry.count = sends;
       entry.span = w_.spans.PipelineHop();
       entry.group_size = plan_.pipeline;
       entry.bytes_per_call = w_.blocks[c_.form.boundary];
@@ -516,8 +533,8 @@ class Explainer {
       entry.seconds = entry.count * HopSeconds(c_, w_);
       out_.transfers.push_back(std::move(entry));
     };
-    add(forward, "activations", Phase::kForward);
-    add(backward, "gradients", Phase::kInputGradient);
+    add(order_->sends[2 * Size(rank)], "activations", Phase::kForward);
+    add(order_->sends[2 * Size(rank) + 1], "gradients", Phase::kInputGradient);
     double sent = 0;
     const auto message = [](const TransferEntry& t) {
       return t.role == AxisRole::kPipeline && !t.declared;
@@ -526,6 +543,28 @@ class Explainer {
     for (TransferEntry& t : out_.transfers) {
       if (message(t) && sent > 0) t.exposed_seconds = out_.exposed_pipeline * t.seconds / sent;
     }
+    if (order_->copies > 1) CopiesTransfer(rank);
+  }
+
+  void CopiesTransfer(int rank) {
+    TransferEntry entry;
+    const double payload = CopiedBytes(c_, plan_, rank, *order_, w_);
+    const TransferShape shape{Collective::kAllReduce, Bytes(payload)};
+    entry.axis = "pipeline";
+    entry.role = AxisRole::kPipeline;
+    entry.collective = Name(shape.collective);
+    entry.tensor = "gradients of stages held twice";
+    entry.phase = Name(Phase::kReduce);
+    entry.author = c_.schedule_name;
+    entry.count = 1;
+    entry.span = CopiesSpan(*order_, w_);
+    entry.group_size = order_->copies;
+    entry.bytes_per_call = entry.bytes = SentShare(shape.collective, entry.group_size) * payload;
+    entry.tier = c_.hardware->machine().tiers[Size(entry.span.outermost)].name;
+    entry.algorithm = c_.network->Algorithm(shape, entry.span);
+    entry.seconds = c_.network->TransferTime(shape, entry.span).value();
+    entry.exposed_seconds = c_.exposed_transfers ? entry.seconds : 0;
+    out_.transfers.push_back(std::move(entry));
   }
 
   // --- time
@@ -552,9 +591,9 @@ class Explainer {
       entry.author = row.bucket == Bucket::kReplay ? RecomputeAuthor(row.layer_class) : Author(-1);
       entry.row = absl::StrCat(program_.op(row.op).name,
                                row.bucket == Bucket::kWeightGradient ? " (weight gradient)" : "");
-      entry.seconds = plan_.micro_batches * n * c_.hardware->OpTime(shape).value();
-      entry.formula = absl::StrCat(plan_.micro_batches, " micro-batches x ", ShortNumber(n),
-                                   " layers x (", Significant(shape.flops / 1e9, 4), " GFLOP, ",
+      entry.seconds = Passes() * n * c_.hardware->OpTime(shape).value();
+      entry.formula = absl::StrCat(Passes(), " micro-batches x ", ShortNumber(n), " layers x (",
+                                   Significant(shape.flops / 1e9, 4), " GFLOP, ",
                                    Significant(shape.bytes / 1e6, 4), " MB)");
       out_.times.push_back(std::move(entry));
     }
@@ -616,7 +655,7 @@ class Explainer {
     double replayed = 0, needed = 0;
     for (const OpRow& row : c_.form.ops) {
       double n = 0;
-      for (int stage = 0; stage < plan_.pipeline * plan_.chunks; ++stage)
+      for (int stage = 0; stage < (order_ == nullptr ? 1 : order_->stages); ++stage)
         n += LayersOn(c_, plan_, stage, row.layer_class);
       (row.bucket == Bucket::kReplay ? replayed : needed) +=
           n * ShapeOf(c_, c_.form.op_prices[row.price], w_).flops;
@@ -624,15 +663,17 @@ class Explainer {
     out_.recompute_flops_share = needed > 0 ? replayed / needed : 0;
   }
 
-  // Both bubble definitions need the order played, closed form or not.
+  // Both bubble definitions need the order played, closed form or not. Waiting for a message is
+  // traffic, here as in the bubble until the step ends: messages take no time.
   void OwnBubble() {
     if (plan_.pipeline == 1) return;
-    const double hop = c_.exposed_transfers ? HopSeconds(c_, w_) : 0;
-    PlayOrder(*order_, w_.stage_cost, hop, absl::MakeSpan(w_.ends));
+    PlayOrder(*order_, w_.stage_cost, 0, absl::MakeSpan(w_.ends));
     const int r = out_.evaluation.time_rank;
     const std::size_t first = Size(order_->first[Size(r)]), last = Size(order_->last[Size(r)]);
     const double start = w_.ends[first] - w_.stage_cost[Size(order_->events[first].cost)];
-    out_.own_bubble = std::max(0.0, w_.ends[last] - start - plan_.micro_batches * w_.slot[Size(r)]);
+    const double own = w_.ends[last] - start - Passes() * w_.slot[Size(r)];
+    const double until_end = out_.evaluation.time.bubble - out_.exposed_pipeline;
+    out_.own_bubble = own > 1e-12 * w_.ends[last] ? std::min(own, until_end) : 0;  // else rounding
   }
 
   const Composition& c_;

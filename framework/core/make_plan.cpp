@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/text.h"
+#include "core/balance.h"
 
 namespace shardlab {
 namespace {
@@ -32,6 +33,9 @@ class PlanMaker {
     Schedule();
     Warnings();
     if (ErrorCount() != before) return std::nullopt;
+    if (request_.layers.empty() && request_.balance != Balance::kEven) {
+      Keep(BalancedLayers(c_, plan_, request_.balance, Stages(plan_.pipeline), LayersOfModel()));
+    }
     return plan_;
   }
 
@@ -47,55 +51,97 @@ class PlanMaker {
     return it != request_.degrees.end() ? it->second : axis.degree;
   }
 
-  // Every layer on some stage.
-  void SplitLayers() {
+  int LayersOfModel() const {
     int layers = 0;
     for (const LayerClass& row : c_.edited.program.classes) {
       if (row.position == StagePosition::kLayer && !row.copy_of.valid()) layers += row.repeat;
     }
-    const int stages = plan_.pipeline * plan_.chunks;
-    std::vector<int> split = request_.layers;
-    if (!split.empty()) {
-      const long long sum = std::accumulate(split.begin(), split.end(), 0LL);
-      if (split.size() != static_cast<std::size_t>(stages)) {
-        diagnostics_.Error(
-            "schedule.layers", request_.layers_place,
-            absl::StrCat("layers has ", split.size(), " numbers for ", stages, " stages"),
-            absl::StrCat("write ", stages, " numbers whose sum is ", layers));
-        return;
-      }
-      if (sum != layers || *std::min_element(split.begin(), split.end()) < 0) {
-        diagnostics_.Error(
-            "schedule.layers", request_.layers_place,
-            absl::StrCat("layers add up to ", sum, ", the model has ", layers),
-            absl::StrCat("write ", stages, " numbers, none negative, whose sum is ", layers));
-        return;
-      }
-    } else {
-      if (layers % stages != 0) {
-        std::vector<int> legal;
-        for (const int d : Divisors(layers)) {
-          if (d % plan_.chunks == 0) legal.push_back(d / plan_.chunks);
-        }
-        const std::string chunks =
-            plan_.chunks > 1 ? absl::StrCat(" x ", plan_.chunks, " chunks") : "";
-        diagnostics_.Error("schedule.degree", request_.pipeline_place,
-                           absl::StrCat(layers, " layers do not divide evenly by ", plan_.pipeline,
-                                        " pipeline ranks", chunks),
-                           legal.empty()
-                               ? absl::StrCat("no degree is legal with ", plan_.chunks,
-                                              " chunks: chunks must divide ", layers,
-                                              "; or write layers = [...] for each stage")
-                               : absl::StrCat("legal with this model: ", Enumerate(legal, "or"),
-                                              "; or write layers = [...] for each stage"));
-        return;
-      }
-      split.assign(static_cast<std::size_t>(stages), layers / stages);
+    return layers;
+  }
+
+  int Stages(int pipeline) const {
+    const ScheduleShape shape{pipeline, plan_.chunks, plan_.micro_batches};
+    return pipeline == 1 || c_.schedule == nullptr ? pipeline * plan_.chunks
+                                                   : c_.schedule->Stages(shape);
+  }
+
+  // Every layer on some stage.
+  void SplitLayers() {
+    const int layers = LayersOfModel(), stages = Stages(plan_.pipeline);
+    if (!request_.layers.empty()) {
+      if (StatedSplit(layers, stages)) Keep(request_.layers);
+      return;
     }
+    if (request_.balance != Balance::kEven) {
+      if (request_.count_ends) {
+        diagnostics_.Error("schedule.count_ends", request_.count_ends_place,
+                           "count_ends is a rule of balance = \"even\"; time and memory know what "
+                           "embedding and head take",
+                           "leave count_ends out");
+      }
+      return;  // once the degrees are known
+    }
+    const int ends = request_.count_ends ? 2 : 0;
+    if ((layers + ends) % stages != 0 || (layers + ends) / stages < (stages == 1 ? ends : ends / 2))
+      return Uneven(layers, ends);
+    std::vector<int> split(static_cast<std::size_t>(stages), (layers + ends) / stages);
+    split.front() -= ends / 2;
+    split.back() -= ends / 2;
+    Keep(std::move(split));
+  }
+
+  bool StatedSplit(int layers, int stages) {
+    const std::vector<int>& split = request_.layers;
+    const std::size_t before = ErrorCount();
+    const long long sum = std::accumulate(split.begin(), split.end(), 0LL);
+    if (request_.balance != Balance::kEven || request_.count_ends) {
+      diagnostics_.Error("schedule.layers", request_.layers_place,
+                         "layers says the split already; balance and count_ends would choose one",
+                         "leave out either");
+    }
+    if (split.size() != static_cast<std::size_t>(stages)) {
+      diagnostics_.Error(
+          "schedule.layers", request_.layers_place,
+          absl::StrCat("layers has ", split.size(), " numbers for ", stages, " stages"),
+          absl::StrCat("write ", stages, " numbers whose sum is ", layers));
+    } else if (sum != layers || *std::min_element(split.begin(), split.end()) < 0) {
+      diagnostics_.Error(
+          "schedule.layers", request_.layers_place,
+          absl::StrCat("layers add up to ", sum, ", the model has ", layers),
+          absl::StrCat("write ", stages, " numbers, none negative, whose sum is ", layers));
+    }
+    return ErrorCount() == before;
+  }
+
+  void Uneven(int layers, int ends) {
+    // Legal degrees are those whose stages divide what is to be spread.
+    std::vector<int> legal;
+    for (const int stages : Divisors(layers + ends)) {
+      const int degree =
+          stages * std::max(1, plan_.pipeline * plan_.chunks / std::max(1, Stages(plan_.pipeline)));
+      if (degree % plan_.chunks == 0) legal.push_back(degree / plan_.chunks);
+    }
+    const std::string chunks = plan_.chunks > 1 ? absl::StrCat(" x ", plan_.chunks, " chunks") : "";
+    const std::string counted = ends > 0 ? " and two ends" : "";
+    diagnostics_.Error(
+        "schedule.degree", request_.pipeline_place,
+        absl::StrCat(layers, " layers", counted, " do not divide evenly by ", plan_.pipeline,
+                     " pipeline ranks", chunks),
+        legal.empty()
+            ? absl::StrCat("no degree is legal with ", plan_.chunks, " chunks: chunks must divide ",
+                           layers + ends, "; or write layers = [...] for each stage")
+            : absl::StrCat("legal with this model: ", Enumerate(legal, "or"),
+                           "; or write layers = [...] for each stage"));
+  }
+
+  void Keep(std::vector<int> split) {
     const auto known = std::find_if(splits_->begin(), splits_->end(),
                                     [&](const LayerSplit& s) { return s.layers == split; });
     plan_.split = static_cast<std::int32_t>(known - splits_->begin());
-    if (known == splits_->end()) splits_->push_back({split, CountClasses(split)});
+    if (known == splits_->end()) {
+      std::vector<double> counts = CountClasses(split);
+      splits_->push_back({std::move(split), std::move(counts)});
+    }
   }
 
   // A stage holds a run of the whole sequence of layers.

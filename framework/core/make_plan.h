@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/balance.h"
 #include "core/composition.h"
 
 namespace shardlab {
@@ -20,10 +21,12 @@ struct PlanRequest {
   int chunks = 1;
   int micro_batch_size = 1;
   int global_batch_size = 1;
-  std::vector<int> layers;  // of each stage; empty: even
+  std::vector<int> layers;           // of each stage; empty: as balance says
+  Balance balance = Balance::kEven;  // of stages
+  bool count_ends = false;           // even: embedding and head count as a layer each
   // Where the user said these; used in messages only.
   Place pipeline_place, chunks_place, micro_batch_place, global_batch_place, layers_place,
-      hardware_place;
+      count_ends_place, schedule_place, hardware_place;
 };
 
 // Puts the plan's layer split into `splits` (once) and returns the plan, or nothing with

@@ -8,13 +8,12 @@ namespace shardlab {
 namespace {
 
 constexpr int kKinds = 4;
-constexpr const char* kLetters[kKinds] = {"F", "I", "W", "B"};
 
 class OrderCompiler {
  public:
   OrderCompiler(const Schedule& schedule, const ScheduleShape& shape) : schedule_(schedule) {
     out_.shape = shape;
-    stages_ = shape.ranks * shape.chunks;
+    stages_ = out_.stages = schedule.Stages(shape);
   }
 
   absl::StatusOr<CompiledOrder> Run() {
@@ -27,6 +26,7 @@ class OrderCompiler {
     for (int r = 0; r < s.ranks; ++r) {
       for (int c = 0; c < s.chunks; ++c) out_.stage_of.push_back(schedule_.StageOf(s, r, c));
     }
+    if (absl::Status status = Place(); !status.ok()) return status;
     if (absl::Status status = Check(); !status.ok()) return status;
     if (absl::Status status = Sort(); !status.ok()) return status;
     CountInFlight();
@@ -44,23 +44,63 @@ class OrderCompiler {
            Size(micro_batch);
   }
   static std::string Cell(int rank, const Work& w) {
-    return absl::StrCat("rank ", rank, ", ", kLetters[static_cast<int>(w.kind)], " of chunk ",
-                        w.chunk, ", micro-batch ", w.micro_batch);
+    return absl::StrCat("rank ", rank, ", ", Name(w.kind), " of chunk ", w.chunk, ", micro-batch ",
+                        w.micro_batch);
   }
 
-  // Each rank owes F and either B, or I and W, of each of its chunks and micro-batches, once.
+  // Calls for each F, I, W and B of the work: a pair is two.
+  template <class Visitor>
+  static void EachPart(const Work& w, Visitor visit) {
+    if (w.kind != WorkKind::kFB) return visit(w);
+    visit(w.Forward());
+    visit(w.Backward());
+  }
+
+  // Every chunk is a stage, every stage somewhere, equally often.
+  absl::Status Place() {
+    const ScheduleShape& s = out_.shape;
+    std::vector<int> held(Size(std::max(0, stages_)), 0);
+    if (stages_ > 0) out_.copies = s.ranks * s.chunks / stages_;
+    for (const std::int32_t stage : out_.stage_of) {
+      if (stage >= 0 && stage < stages_) ++held[Size(stage)];
+    }
+    for (const int times : held) {
+      if (times == out_.copies && out_.copies * stages_ == s.ranks * s.chunks &&
+          s.micro_batches % out_.copies == 0)
+        continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          s.ranks * s.chunks, " chunks do not hold each of ", stages_,
+          " stages equally often, or not equal shares of ", s.micro_batches, " micro-batches"));
+    }
+    return absl::OkStatus();
+  }
+
+  // Each stage owes F and either B, or I and W, of each micro-batch, once and on one rank.
   absl::Status Check() {
     const ScheduleShape& s = out_.shape;
     std::vector<std::uint8_t> seen(Size(stages_) * kKinds * Size(s.micro_batches), 0);
-    for (int r = 0; r < s.ranks; ++r) {
-      for (const Work& w : order_[Size(r)]) {
-        if (w.chunk < 0 || w.chunk >= s.chunks || w.micro_batch < 0 ||
-            w.micro_batch >= s.micro_batches) {
-          return absl::InvalidArgumentError(absl::StrCat(Cell(r, w), ": there is no such work"));
-        }
-        std::uint8_t& count = seen[Slot(Stage(r, w), w.kind, w.micro_batch)];
-        if (count++ != 0)
-          return absl::InvalidArgumentError(absl::StrCat(Cell(r, w), ": done twice"));
+    std::vector<std::int32_t> owner(Size(stages_) * Size(s.micro_batches), -1);
+    std::vector<std::int32_t> owes(out_.stage_of.size(), s.micro_batches / out_.copies);
+    absl::Status status;
+    const auto fail = [&status](int rank, const Work& w, const char* what) {
+      if (status.ok()) status = absl::InvalidArgumentError(absl::StrCat(Cell(rank, w), what));
+    };
+    for (int r = 0; r < s.ranks && status.ok(); ++r) {
+      for (const Work& work : order_[Size(r)]) {
+        EachPart(work, [&](const Work& w) {
+          if (w.chunk < 0 || w.chunk >= s.chunks || w.micro_batch < 0 ||
+              w.micro_batch >= s.micro_batches)
+            return fail(r, w, ": there is no such work");
+          const int stage = Stage(r, w);
+          if (seen[Slot(stage, w.kind, w.micro_batch)]++ != 0) return fail(r, w, ": done twice");
+          const std::int32_t chunk = r * s.chunks + w.chunk;
+          std::int32_t& on = owner[Size(stage) * Size(s.micro_batches) + Size(w.micro_batch)];
+          if (on >= 0 && on != chunk) return fail(r, w, ": the stage does it on another rank too");
+          if (on < 0) --owes[Size(chunk)];
+          on = chunk;
+          out_.splits_backward |= w.kind == WorkKind::kW;
+        });
+        if (!status.ok()) return status;
       }
     }
     for (int r = 0; r < s.ranks; ++r) {
@@ -75,6 +115,11 @@ class OrderCompiler {
                 absl::StrCat("rank ", r, ", chunk ", c, ", micro-batch ", m,
                              ": needs one F, and one B or one I and one W"));
           }
+        }
+        if (owes[Size(r * s.chunks + c)] != 0) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("rank ", r, ", chunk ", c, ": does not do ",
+                           s.micro_batches / out_.copies, " micro-batches"));
         }
       }
     }
@@ -104,27 +149,13 @@ class OrderCompiler {
     std::vector<std::size_t> at(Size(s.ranks), 0);
     out_.first.assign(Size(s.ranks), -1);
     out_.last.assign(Size(s.ranks), -1);
+    out_.sends.assign(2 * Size(s.ranks), 0);
     bool moved = true;
     while (moved) {
       moved = false;
       for (int r = 0; r < s.ranks; ++r) {
         for (; at[Size(r)] < order_[Size(r)].size(); ++at[Size(r)]) {
-          const Work& w = order_[Size(r)][at[Size(r)]];
-          const int stage = Stage(r, w);
-          const int waits = Awaited(stage, w);
-          if (waits == -2) break;
-          const auto id = static_cast<std::int32_t>(out_.events.size());
-          const std::int32_t before = out_.last[Size(r)];
-          CompiledOrder::Event event;
-          event.before = static_cast<std::uint32_t>(before >= 0 ? before : waits >= 0 ? waits : id);
-          event.waits = waits >= 0 ? static_cast<std::uint32_t>(waits) : event.before;
-          event.cost = static_cast<std::uint32_t>(stage * kKinds + static_cast<int>(w.kind));
-          event.rank = static_cast<std::uint16_t>(r);
-          event.hop = waits >= 0 && out_.events[Size(waits)].rank != r ? 1 : 0;
-          event_[Slot(stage, w.kind, w.micro_batch)] = id;
-          if (out_.first[Size(r)] < 0) out_.first[Size(r)] = id;
-          out_.last[Size(r)] = id;
-          out_.events.push_back(event);
+          if (!Put(r, order_[Size(r)][at[Size(r)]])) break;
           moved = true;
         }
       }
@@ -138,23 +169,111 @@ class OrderCompiler {
     return absl::OkStatus();
   }
 
-  // Chunks whose saved tensors live, forward to the end of B or W, at the instant when the rank
-  // holds most.
+  // Puts a rank's next work behind all others; false when what it waits for is not there yet.
+  bool Put(int r, const Work& w) {
+    if (w.kind != WorkKind::kFB) {
+      const int stage = Stage(r, w), waits = Awaited(stage, w);
+      if (waits == -2) return false;
+      event_[Slot(stage, w.kind, w.micro_batch)] =
+          Add(r, w, waits, static_cast<std::uint32_t>(stage * kKinds + static_cast<int>(w.kind)));
+      CountSend(r, waits, w.kind);
+      return true;
+    }
+    const Work f = w.Forward(), b = w.Backward();
+    const int stage_f = Stage(r, f), stage_b = Stage(r, b);
+    const int waits_f = Awaited(stage_f, f), waits_b = Awaited(stage_b, b);
+    if (waits_f == -2 || waits_b == -2) return false;
+    // What was done on this rank is done: only others are waited for.
+    const auto other = [&](int waits) {
+      return waits >= 0 && out_.events[Size(waits)].rank != r ? waits : -1;
+    };
+    if (other(waits_f) >= 0 && other(waits_b) >= 0)
+      Add(r, w, waits_f, static_cast<std::uint32_t>(out_.ZeroCost()));
+    const std::int32_t id =
+        Add(r, w, other(waits_b) >= 0 ? waits_b : other(waits_f), PairCost(stage_f, stage_b));
+    event_[Slot(stage_f, WorkKind::kF, f.micro_batch)] = id;
+    event_[Slot(stage_b, WorkKind::kB, b.micro_batch)] = id;
+    CountSend(r, waits_f, WorkKind::kF);
+    CountSend(r, waits_b, WorkKind::kB);
+    return true;
+  }
+
+  std::int32_t Add(int r, const Work& w, int waits, std::uint32_t cost) {
+    const auto id = static_cast<std::int32_t>(out_.events.size());
+    const std::int32_t before = out_.last[Size(r)];
+    CompiledOrder::Event event;
+    event.before = static_cast<std::uint32_t>(before >= 0 ? before : waits >= 0 ? waits : id);
+    event.waits = waits >= 0 ? static_cast<std::uint32_t>(waits) : event.before;
+    event.cost = cost;
+    event.rank = static_cast<std::uint16_t>(r);
+    event.hop = waits >= 0 && out_.events[Size(waits)].rank != r ? 1 : 0;
+    if (out_.first[Size(r)] < 0) out_.first[Size(r)] = id;
+    out_.last[Size(r)] = id;
+    out_.events.push_back(event);
+    out_.works.push_back(w);
+    return id;
+  }
+
+  std::uint32_t PairCost(int forward, int backward) {
+    const std::pair<int, int> pair(forward, backward);
+    auto it = std::find(out_.pairs.begin(), out_.pairs.end(), pair);
+    if (it == out_.pairs.end()) it = out_.pairs.insert(it, pair);
+    return static_cast<std::uint32_t>(out_.ZeroCost() + 1 +
+                                      static_cast<std::size_t>(it - out_.pairs.begin()));
+  }
+
+  void CountSend(int r, int waits, WorkKind kind) {
+    if (waits < 0 || out_.events[Size(waits)].rank == r) return;
+    ++out_.sends[2 * Size(out_.events[Size(waits)].rank) + (kind == WorkKind::kF ? 0 : 1)];
+  }
+
+  // Chunks whose saved tensors live at the instant when the rank holds most.
   void CountInFlight() {
     const ScheduleShape& s = out_.shape;
     out_.in_flight.assign(Size(s.ranks) * Size(s.chunks), 0);
-    for (int r = 0; r < s.ranks; ++r) {
-      std::vector<std::int32_t> held(Size(s.chunks), 0);
+    out_.pinned = out_.in_flight;
+    out_.in_flight_until_i.assign(Size(s.ranks), 0);
+    struct Count {
+      std::vector<std::int32_t> held;
       int total = 0, most = 0;
-      for (const Work& w : order_[Size(r)]) {
-        if (w.kind == WorkKind::kI) continue;
-        const int change = w.kind == WorkKind::kF ? 1 : -1;
-        held[Size(w.chunk)] += change;
-        total += change;
-        if (total <= most) continue;
+      // Notes the new state in `peak` when it is the largest so far.
+      void Change(int chunk, int by, std::int32_t* peak) {
+        held[Size(chunk)] += by;
+        total += by;
+        if (total <= most) return;
         most = total;
-        std::copy(held.begin(), held.end(), out_.in_flight.begin() + r * s.chunks);
+        std::copy(held.begin(), held.end(), peak);
       }
+    };
+    for (int r = 0; r < s.ranks; ++r) {
+      const std::vector<std::int32_t> none(Size(s.chunks), 0);
+      Count until_w{none}, until_i{none}, pinned{none};
+      std::vector<std::int32_t> ignored = none;
+      std::int32_t* const held_here = &out_.in_flight[Size(r * s.chunks)];
+      std::int32_t* const pinned_here = &out_.pinned[Size(r * s.chunks)];
+      for (const Work& work : order_[Size(r)]) {
+        EachPart(work, [&](const Work& w) {
+          switch (w.kind) {
+            case WorkKind::kF:
+              until_w.Change(w.chunk, 1, held_here);
+              until_i.Change(w.chunk, 1, ignored.data());
+              break;
+            case WorkKind::kI:
+              pinned.Change(w.chunk, 1, pinned_here);
+              until_i.Change(w.chunk, -1, ignored.data());
+              break;
+            case WorkKind::kW:
+              pinned.Change(w.chunk, -1, pinned_here);
+              until_w.Change(w.chunk, -1, held_here);
+              break;
+            default:
+              until_w.Change(w.chunk, -1, held_here);
+              until_i.Change(w.chunk, -1, ignored.data());
+              break;
+          }
+        });
+      }
+      out_.in_flight_until_i[Size(r)] = until_i.most;
     }
   }
 
@@ -218,6 +337,19 @@ class OrderCompiler {
 
 absl::StatusOr<CompiledOrder> CompileOrder(const Schedule& schedule, const ScheduleShape& shape) {
   return OrderCompiler(schedule, shape).Run();
+}
+
+void AddPairCosts(const CompiledOrder& order, absl::Span<double> costs) {
+  if (order.pairs.empty()) return;
+  const std::size_t zero = order.ZeroCost();
+  const auto cost = [&](int stage, WorkKind kind) {
+    return costs[static_cast<std::size_t>(stage) * kKinds + static_cast<std::size_t>(kind)];
+  };
+  costs[zero] = 0;
+  for (std::size_t i = 0; i < order.pairs.size(); ++i) {
+    costs[zero + 1 + i] =
+        cost(order.pairs[i].first, WorkKind::kF) + cost(order.pairs[i].second, WorkKind::kB);
+  }
 }
 
 namespace {

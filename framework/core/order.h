@@ -7,6 +7,7 @@
 //   .micro_batches = 32}); PlayOrder(*order, costs, hop, times);
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,7 +22,7 @@ struct CompiledOrder {
   struct Event {
     std::uint32_t before = 0;  // on the same rank
     std::uint32_t waits = 0;   // for this event, on its own or another rank
-    std::uint32_t cost = 0;    // index into costs: stage x 4 + WorkKind
+    std::uint32_t cost = 0;    // index into costs, see CostCount
     std::uint16_t rank = 0;
     std::uint16_t hop = 0;  // 1: the awaited event is on another rank
   };
@@ -32,20 +33,39 @@ struct CompiledOrder {
     std::uint32_t begin = 0, end = 0, length = 0, reach = 0;
   };
   ScheduleShape shape;
-  std::vector<Event> events;  // topological
+  int stages = 1;
+  int copies = 1;  // ranks that hold each stage: a chunk sees 1/copies of the micro-batches
+  bool splits_backward = false;  // some weight gradient waits
+  std::vector<Event> events;     // topological
+  std::vector<Work> works;       // [event]
+  // Distinct (stage of the forward, stage of the backward) of overlapped pairs. A pair that waits
+  // for two other ranks is two events: one that costs nothing waits for the forward's input.
+  std::vector<std::pair<int, int>> pairs;
   Period period;
   std::vector<std::int32_t> last;   // [rank] its last event
   std::vector<std::int32_t> first;  // [rank]
-  std::vector<std::int32_t>
-      in_flight;  // [rank x chunks + chunk] chunks in flight where the rank holds most
-  std::vector<std::int32_t> stage_of;  // [rank x chunks + chunk]
+  // [rank x chunks + chunk] chunks in flight, forward to the end of B or W, where the rank holds
+  // most; and between the start of I and the end of W, where it holds most of those.
+  std::vector<std::int32_t> in_flight, pinned;
+  std::vector<std::int32_t> in_flight_until_i;  // [rank] the most chunks between F and I or B
+  std::vector<std::int32_t> stage_of;           // [rank x chunks + chunk]
+  std::vector<std::int32_t> sends;  // [rank x 2] messages to other ranks: forward, backward
+
+  // Costs are [stage x 4 + WorkKind] and, where there are pairs, a zero and the time of each pair.
+  std::size_t ZeroCost() const { return static_cast<std::size_t>(stages) * 4; }
+  std::size_t CostCount() const { return ZeroCost() + (pairs.empty() ? 0 : 1 + pairs.size()); }
+  bool OnlyWaits(const Event& event) const { return event.cost == ZeroCost(); }
 };
+
+// Puts the zero and the pairs' costs behind those of the stages: a pair takes as long as its F and
+// its B, since nothing says what the two hide of each other.
+void AddPairCosts(const CompiledOrder& order, absl::Span<double> costs);
 
 // Fails with the first impossible item when the order deadlocks, misses or doubles work.
 absl::StatusOr<CompiledOrder> CompileOrder(const Schedule& schedule, const ScheduleShape& shape);
 
-// costs[stage x 4 + kind] in seconds; `ends` has room for one time per event. A message arrives
-// `hop` seconds after its sender's end; the sender goes on at once.
+// costs as CompiledOrder says, in seconds; `ends` has room for one time per event. A message
+// arrives `hop` seconds after its sender's end; the sender goes on at once.
 void PlayOrder(const CompiledOrder& order, absl::Span<const double> costs, double hop,
                absl::Span<double> ends);
 

@@ -23,7 +23,9 @@ struct AccountingRules {
   bool prefetch_hides_in_slot =
       false;  // gathers hide behind the whole micro-batch, not block by block
   bool reductions_after_pipeline =
-      false;                   // step = pipeline + largest reduction, not the largest sum per rank
+      false;  // step = pipeline + largest reduction, not the largest sum per rank
+  bool equal_passes =
+      false;  // without a closed form a schedule is played with F : I : W = 1 : 1 : 1
   bool count_gathered = true;  // gathered parameters and transient buffers
   bool count_optimizer_time = true;
   std::map<std::string, bool> facts;              // framework behaviour read through Editor::Fact

@@ -15,6 +15,7 @@
 #include "io/guarded.h"
 #include "io/import_hf.h"
 #include "io/parameter_io.h"
+#include "io/read_file.h"
 #include "io/toml_value.h"
 
 namespace shardlab {
@@ -230,6 +231,9 @@ class Composer {
     const std::filesystem::path beside = std::filesystem::path(scenario_.file).parent_path();
     context.read_user_toml = [beside, diagnostics](const std::string& file) {
       return ReadTomlFile((beside / file).string(), *diagnostics);
+    };
+    context.read_user_text = [beside, diagnostics](const std::string& file) {
+      return ReadTextFile((beside / file).string(), *diagnostics);
     };
     context.read_table = [diagnostics](const Value& table, const std::vector<std::string>& reserved,
                                        const std::function<void(ParameterVisitor&)>& visit) {
@@ -501,15 +505,27 @@ class Composer {
     PlanRequest& request = out_.request;
     std::string transfers = "exposed";
     reader.Integer({"degree", "pipeline ranks", 1, 1 << 16}, &request.pipeline);
+    const auto& schedule = static_cast<const Schedule&>(*loaded->plugin);
+    Init(*loaded, Schedule::kKind, place);
+    if (request.pipeline > 1) request.chunks = schedule.DefaultChunks();
     reader.Integer({"chunks", "stages per pipeline rank", 1, 1 << 12}, &request.chunks);
     reader.Integers({"layers", "layers of each stage, in stage order", 0, 1 << 20},
                     &request.layers);
+    std::string balance = "even";
+    reader.Text({"balance",
+                 "what is spread over the stages: layers, their seconds or their bytes",
+                 0,
+                 0,
+                 {"even", "time", "memory"}},
+                &balance);
+    reader.Boolean({"count_ends", "embedding and head count as a layer each"}, &request.count_ends);
     reader.Text(
         {"transfers", "what sends between pipeline ranks cost", 0, 0, {"exposed", "ignore"}},
         &transfers);
     reader.Finish();
     request.pipeline_place = reader.PlaceOf("degree");
-    request.chunks_place = reader.PlaceOf("chunks");
+    // A schedule's own number of chunks is nobody's mistake.
+    request.chunks_place = reader.PlaceOf(reader.IsGiven("chunks") ? "chunks" : "degree");
     request.layers_place = reader.PlaceOf("layers");
     if (transfers == "exposed" && accounting_->rules.coarse_program) {
       diagnostics_.Error(
@@ -519,12 +535,18 @@ class Composer {
           "write transfers = \"ignore\", or choose another accounting");
     }
     exposed_transfers_ = transfers == "exposed";
-    Init(*loaded, Schedule::kKind, place);
+    request.balance = balance == "time"     ? Balance::kTime
+                      : balance == "memory" ? Balance::kMemory
+                                            : Balance::kEven;
+    request.count_ends_place = reader.PlaceOf("count_ends");
+    request.schedule_place = place;
     nlohmann::ordered_json& resolved = out_.resolved["schedule"];
     Resolve(*loaded, resolved);
     resolved["degree"] = request.pipeline;
     resolved["chunks"] = request.chunks;
     resolved["layers"] = request.layers;
+    resolved["balance"] = balance;
+    resolved["count_ends"] = request.count_ends;
     resolved["transfers"] = transfers;
     schedule_ = std::move(loaded);
   }

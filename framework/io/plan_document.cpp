@@ -311,6 +311,15 @@ PlannedScenario PlanScenario(const PluginRegistry& registry, const Scenario& sce
       planned.composed.composition = nullptr;
       return planned;
     }
+    const auto replays = [](const Form::ClassRow& row) { return row.replays; };
+    if (order->splits_backward &&
+        std::any_of(c.form.classes.begin(), c.form.classes.end(), replays)) {
+      diagnostics->Warning("schedule.recompute", planned.composed.request.schedule_place,
+                           absl::StrCat(c.schedule_name,
+                                        " puts weight gradients off, and each keeps all that was "
+                                        "recomputed for it: recomputation saves little here"),
+                           "schedules with a whole backward free it at once");
+    }
     planned.order = std::move(*order);
   }
   planned.explanation = Explain(c, c.plan, planned.order ? &*planned.order : nullptr);

@@ -281,6 +281,15 @@ class Report {
           absl::StrFormat("%10s %7s  ", FormatSeconds(part.seconds), Percent(part.seconds / step)),
           style_.Paint("34", std::string(std::max<std::size_t>(length, 1), '#')), "\n");
     }
+    if (t.bubble > 0 && c_.plan.pipeline > 1) {
+      const std::string own =
+          x_.own_bubble > 1e-9 * step ? FormatSeconds(x_.own_bubble) : std::string("none");
+      absl::StrAppend(&out_, std::string(kIndent, ' '),
+                      style_.Dim(absl::StrCat("idle until the step ends; own bubble, first to last "
+                                              "op: ",
+                                              own)),
+                      "\n");
+    }
     double hidden = 0;
     for (const double s : t.hidden) hidden += s;
     if (hidden > 0)

@@ -170,9 +170,10 @@ TEST(PlanLaws, AStrategyThatDoesNothingChangesNothing) {
       for (const ParameterDoc& doc : DocsOf("strategy", name)) {
         const std::string neutral = NeutralValue(doc.name);
         if (neutral.empty() || plan.draft.tables.empty()) continue;
-        if (plan.draft.Find(header) != nullptr) continue;
+        Draft without = plan.draft;
+        if (without.Find(header) != nullptr) continue;
         for (const auto& words : WordsBeside(doc, DocsOf("strategy", name))) {
-          Draft with = plan.draft;
+          Draft with = without;
           with.tables.push_back({header, {{doc.name, neutral}}});
           for (const auto& [key, word] : words) with.tables.back().Set(key, word);
           // A strategy may come with the precision that its framework is used with.

@@ -27,20 +27,27 @@ struct Event {
 class Player {
  public:
   Player(const Schedule& schedule, const ScheduleShape& shape, const ScheduleOrder& order,
-         const std::vector<double>& costs, double hop)
-      : shape_(shape), order_(order), costs_(costs), hop_(hop) {
+         const std::vector<double>& costs, double hop, double pair)
+      : shape_(shape), order_(order), costs_(costs), hop_(hop), pair_(pair) {
     for (int r = 0; r < shape.ranks; ++r) {
       for (int c = 0; c < shape.chunks; ++c) {
         stage_of_[{r, c}] = schedule.StageOf(shape, r, c);
-        rank_of_[schedule.StageOf(shape, r, c)] = r;
+      }
+      for (const Work& work : order[static_cast<std::size_t>(r)]) {
+        if (work.kind == WorkKind::kF || work.kind == WorkKind::kFB)
+          rank_of_[{stage_of_[{r, work.chunk}], work.micro_batch}] = r;
       }
     }
+    stages_ = schedule.Stages(shape);
     const auto ranks = static_cast<std::size_t>(shape.ranks);
     next_.assign(ranks, 0);
     busy_.assign(ranks, false);
     holds_.assign(ranks, 0);
+    holds_until_i_ = now_started_ = holds_;
     out_.end.assign(ranks, 0);
+    out_.start = out_.busy = out_.end;
     out_.in_flight.assign(ranks, 0);
+    out_.in_flight_until_i = out_.in_flight;
   }
 
   Played Run() {
@@ -69,31 +76,55 @@ class Player {
     for (std::size_t r = 0; r < next_.size(); ++r) {
       if (busy_[r] || next_[r] == order_[r].size()) continue;
       const Work& work = order_[r][next_[r]];
-      const int stage = stage_of_[{static_cast<int>(r), work.chunk}];
-      const char needs = work.kind == WorkKind::kF ? 'a' : work.kind == WorkKind::kW ? 'w' : 'g';
-      if (have_.count({stage, needs, work.micro_batch}) == 0) continue;
+      const std::vector<Work> parts = PartsOf(work);
+      bool ready = true;
+      double cost = 0;
+      for (const Work& part : parts) {
+        const int stage = stage_of_[{static_cast<int>(r), part.chunk}];
+        const char needs = part.kind == WorkKind::kF ? 'a' : part.kind == WorkKind::kW ? 'w' : 'g';
+        ready = ready && have_.count({stage, needs, part.micro_batch}) > 0;
+        cost += costs_[static_cast<std::size_t>(stage) * 4 + static_cast<std::size_t>(part.kind)];
+      }
+      if (!ready) continue;
+      if (parts.size() > 1 && pair_ >= 0) cost = pair_;
       busy_[r] = true;
       ++next_[r];
-      if (work.kind == WorkKind::kF) out_.in_flight[r] = std::max(out_.in_flight[r], ++holds_[r]);
-      const double cost =
-          costs_[static_cast<std::size_t>(stage) * 4 + static_cast<std::size_t>(work.kind)];
+      out_.busy[r] += cost;
+      if (now_started_[r] == 0) out_.start[r] = now;
+      ++now_started_[r];
+      if (parts[0].kind == WorkKind::kF) {
+        out_.in_flight[r] = std::max(out_.in_flight[r], ++holds_[r]);
+        out_.in_flight_until_i[r] = std::max(out_.in_flight_until_i[r], ++holds_until_i_[r]);
+      }
       events_.push({now + cost, number_++, static_cast<int>(r), work, {}});
     }
   }
 
   void Send(double now, int from_rank, Item item) {
-    const bool far = rank_of_[std::get<0>(item)] != from_rank;
+    const bool far = rank_of_[{std::get<0>(item), std::get<2>(item)}] != from_rank;
     events_.push({now + (far ? hop_ : 0), number_++, -1, {}, item});
+  }
+
+  // A pair is a forward and a backward.
+  static std::vector<Work> PartsOf(const Work& work) {
+    if (work.kind != WorkKind::kFB) return {work};
+    return {{WorkKind::kF, work.chunk, work.micro_batch},
+            {WorkKind::kB, work.backward_chunk, work.backward_micro_batch}};
   }
 
   void Finish(const Event& event) {
     const auto r = static_cast<std::size_t>(event.rank);
-    const int stage = stage_of_[{event.rank, event.work.chunk}], m = event.work.micro_batch;
     busy_[r] = false;
     out_.end[r] = event.time;
-    switch (event.work.kind) {
+    for (const Work& part : PartsOf(event.work)) FinishPart(event, part);
+  }
+
+  void FinishPart(const Event& event, const Work& work) {
+    const auto r = static_cast<std::size_t>(event.rank);
+    const int stage = stage_of_[{event.rank, work.chunk}], m = work.micro_batch;
+    switch (work.kind) {
       case WorkKind::kF:
-        if (stage + 1 < shape_.ranks * shape_.chunks) {
+        if (stage + 1 < stages_) {
           Send(event.time, event.rank, {stage + 1, 'a', m});
         } else {
           Send(event.time, event.rank, {stage, 'g', m});  // the loss
@@ -101,12 +132,14 @@ class Player {
         return;
       case WorkKind::kI:
         have_.insert({stage, 'w', m});
+        --holds_until_i_[r];
         break;
       case WorkKind::kW:
         --holds_[r];
         return;
-      case WorkKind::kB:
+      default:
         --holds_[r];
+        --holds_until_i_[r];
         break;
     }
     if (stage > 0) Send(event.time, event.rank, {stage - 1, 'g', m});
@@ -115,12 +148,13 @@ class Player {
   const ScheduleShape& shape_;
   const ScheduleOrder& order_;
   const std::vector<double>& costs_;
-  double hop_;
+  double hop_, pair_;
+  int stages_ = 0;
   std::map<std::pair<int, int>, int> stage_of_;
-  std::map<int, int> rank_of_;
+  std::map<std::pair<int, int>, int> rank_of_;  // (stage, micro-batch)
   std::vector<std::size_t> next_;
   std::vector<bool> busy_;
-  std::vector<int> holds_;
+  std::vector<int> holds_, holds_until_i_, now_started_;
   std::set<Item> have_;
   std::priority_queue<Event> events_;
   long number_ = 0;
@@ -130,8 +164,8 @@ class Player {
 }  // namespace
 
 Played PlaySlowly(const Schedule& schedule, const ScheduleShape& shape, const ScheduleOrder& order,
-                  const std::vector<double>& costs, double hop) {
-  return Player(schedule, shape, order, costs, hop).Run();
+                  const std::vector<double>& costs, double hop, double pair) {
+  return Player(schedule, shape, order, costs, hop, pair).Run();
 }
 
 }  // namespace shardlab

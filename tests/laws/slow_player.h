@@ -14,13 +14,15 @@ namespace shardlab {
 struct Played {
   bool done = false;  // false: a rank waits for something that never comes
   double makespan = 0;
-  std::vector<double> end;  // [rank] of its last work
-  std::vector<int>
-      in_flight;  // [rank] most chunks whose forward has begun and whose backward has not ended
+  std::vector<double> start, end, busy;  // [rank] of its first and last work; sum of all
+  // [rank] most chunks whose forward has begun and whose backward has not ended; whose input
+  // gradient has not.
+  std::vector<int> in_flight, in_flight_until_i;
 };
 
-// costs[stage x 4 + kind], seconds. A message arrives `hop` seconds after its sender's end.
+// costs[stage x 4 + kind], seconds. A message arrives `hop` seconds after its sender's end. An
+// overlapped pair takes `pair` seconds; below 0: as long as its two parts.
 Played PlaySlowly(const Schedule& schedule, const ScheduleShape& shape, const ScheduleOrder& order,
-                  const std::vector<double>& costs, double hop);
+                  const std::vector<double>& costs, double hop, double pair = -1);
 
 }  // namespace shardlab

@@ -1,0 +1,71 @@
+#include "core/timeline.h"
+
+#include <algorithm>
+
+namespace shardlab {
+namespace {
+
+std::size_t Size(int n) { return static_cast<std::size_t>(n); }
+
+}  // namespace
+
+std::vector<double> StageCosts(const CompiledOrder& order, const ChunkTimes& t) {
+  std::vector<double> costs;
+  const double input = t.recompute + t.input_gradient;
+  for (int stage = 0; stage < order.stages; ++stage)
+    costs.insert(costs.end(), {t.forward, input, t.weight_gradient, input + t.weight_gradient});
+  costs.resize(order.CostCount());
+  AddPairCosts(order, absl::MakeSpan(costs));
+  for (std::size_t i = 0; i < order.pairs.size() && t.pair >= 0; ++i)
+    costs[order.ZeroCost() + 1 + i] = t.recompute + t.pair;
+  return costs;
+}
+
+Timeline PlayTimeline(const CompiledOrder& order, const std::vector<double>& costs, double hop) {
+  Timeline out;
+  std::vector<double> ends(order.events.size(), 0);
+  PlayOrder(order, costs, hop, absl::MakeSpan(ends));
+  const std::size_t ranks = Size(order.shape.ranks);
+  out.ranks.resize(ranks);
+  std::vector<double> first(ranks, -1), last(ranks, 0);
+  std::vector<int> held(ranks, 0);
+  for (std::size_t r = 0; r < ranks; ++r) {
+    RankTimeline& rank = out.ranks[r];
+    for (int c = 0; c < order.shape.chunks; ++c)
+      rank.peak_in_flight += order.in_flight[r * Size(order.shape.chunks) + Size(c)];
+    rank.peak_in_flight_until_i = order.in_flight_until_i[r];
+  }
+  for (std::size_t i = 0; i < order.events.size(); ++i) {
+    const CompiledOrder::Event& event = order.events[i];
+    if (order.OnlyWaits(event)) continue;
+    const std::size_t r = event.rank;
+    RankTimeline& rank = out.ranks[r];
+    const double cost = costs[event.cost], start = std::max(0.0, ends[i] - cost);
+    out.works.push_back({event.rank, order.works[i], start, ends[i]});
+    rank.busy += cost;
+    if (first[r] < 0) first[r] = start;
+    last[r] = ends[i];
+    out.makespan = std::max(out.makespan, ends[i]);
+    const WorkKind kind = order.works[i].kind;
+    if (kind == WorkKind::kF || kind == WorkKind::kFB) {
+      if (++held[r] == rank.peak_in_flight && rank.peak_at == 0) rank.peak_at = start;
+    }
+    if (kind == WorkKind::kW || kind == WorkKind::kB || kind == WorkKind::kFB) --held[r];
+  }
+  double idle = 0;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    RankTimeline& rank = out.ranks[r];
+    // Sums of many terms: what is left of them is rounding, not idleness.
+    const auto clean = [&](double s) { return s > 1e-12 * out.makespan ? s : 0; };
+    rank.idle = clean(out.makespan - rank.busy);
+    rank.own_bubble = clean(last[r] - first[r] - rank.busy);
+    idle += rank.idle;
+  }
+  if (out.makespan > 0)
+    out.bubble_fraction = idle / out.makespan / static_cast<double>(order.shape.ranks);
+  std::stable_sort(out.works.begin(), out.works.end(),
+                   [](const TimedWork& a, const TimedWork& b) { return a.rank < b.rank; });
+  return out;
+}
+
+}  // namespace shardlab

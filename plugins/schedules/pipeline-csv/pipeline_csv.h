@@ -1,0 +1,70 @@
+#pragma once
+// An order read from a file: a schedule CSV of PyTorch, or one that `shardlab schedule --csv` wrote
+// and somebody changed. Ranks, chunks and micro-batches are the file's.
+//
+//   [schedule]
+//   plugin = "pipeline-csv"
+//   order = "my-order.csv"
+//   degree = 4
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "api/order_csv.h"
+
+namespace shardlab::pipeline_csv {
+
+class OrderOfFile final : public Schedule {
+ public:
+  void Visit(ParameterVisitor& v) override {
+    v.Text({"order", "the schedule CSV; relative to the scenario"}, &file_);
+  }
+
+  void Init(const InitContext& context) override {
+    if (file_.empty()) return;  // a plan without a pipeline needs none
+    const std::optional<std::string> text = context.read_user_text(file_);
+    if (!text) return;
+    absl::StatusOr<PlacedOrder> read = ParseOrderCsv(*text);
+    if (read.ok()) {
+      read_ = *std::move(read);
+      return;
+    }
+    context.diagnostics->Error("schedule.csv", context.place_of("order"),
+                               absl::StrCat(file_, ": ", std::string(read.status().message())));
+  }
+
+  int DefaultChunks() const override { return read_ ? read_->shape.chunks : 1; }
+  int Stages(const ScheduleShape& shape) const override {
+    const bool mine =
+        read_ && shape.ranks == read_->shape.ranks && shape.chunks == read_->shape.chunks;
+    return mine ? read_->stages : shape.ranks * shape.chunks;
+  }
+  int StageOf(const ScheduleShape& shape, int rank, int chunk) const override {
+    return read_->stage_of[static_cast<std::size_t>(rank * shape.chunks + chunk)];
+  }
+
+  std::string Refusal(const ScheduleShape& shape) const override {
+    if (!read_) return "pipeline-csv needs a file: write order = \"FILE.csv\"";
+    if (shape == read_->shape) return "";
+    return absl::StrCat(file_, " has ", Text(read_->shape), "; the plan has ", Text(shape));
+  }
+
+  ScheduleOrder Order(const ScheduleShape&) const override { return read_->order; }
+
+  std::string source() const override {
+    return file_.empty() ? "a schedule CSV" : absl::StrCat("the schedule CSV ", file_);
+  }
+
+ private:
+  static std::string Text(const ScheduleShape& s) {
+    return absl::StrCat(s.ranks, " ranks, ", s.chunks, s.chunks == 1 ? " chunk" : " chunks",
+                        " and ", s.micro_batches,
+                        s.micro_batches == 1 ? " micro-batch" : " micro-batches");
+  }
+
+  std::string file_;
+  std::optional<PlacedOrder> read_;
+};
+
+}  // namespace shardlab::pipeline_csv
