@@ -466,6 +466,16 @@ class Explainer {
           plan_.Size(axis.atoms) == plan_.Size(axis.atoms & mask))
         with |= axis.atoms;
     }
+    AtomMask whole = 0;
+    for (const Axis& axis : c_.edited.mesh.axes()) {
+      if (!axis.borrows && (axis.atoms & ~with) == 0) whole |= axis.atoms;
+    }
+    // A borrower of part of an axis may have atoms of one rank, of axes that are not there.
+    for (const Axis& axis : c_.edited.mesh.axes()) {
+      const auto own = static_cast<AtomMask>(axis.atoms & ~axis.spans & ~whole);
+      if (axis.borrows && plan_.Size(own) > 1 && plan_.Size(own) == plan_.Size(own & mask))
+        with |= axis.atoms & ~axis.spans;
+    }
     return c_.edited.mesh.NameOf(with);
   }
 
