@@ -63,7 +63,7 @@ class SHARDLAB_EXPORT Schedule : public Plugin {
   // Pieces of the model: ranks x chunks, fewer when several ranks hold a stage (and its weights).
   // Each of those then does an equal share of the micro-batches.
   virtual int Stages(const ScheduleShape& shape) const;
-  // Which of these stages a rank's chunk is.
+  // Which of these stages a rank's chunk is. Asked of shapes that are refused, too.
   virtual int StageOf(const ScheduleShape& shape, int rank, int chunk) const;
   // Slots (of one rank's forward plus backward of a micro-batch) that a step takes when all ranks
   // are equal and hops cost nothing; below 0 when there is no closed form. 1F1B: m + p - 1 (arXiv

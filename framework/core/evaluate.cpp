@@ -184,14 +184,19 @@ void AddRings(const Composition& c, Workspace& w) {
 }
 
 // Kernels are started by the host one after another: a pass never takes less than starting them
-// all. What the device waits is compute of the pass, of the input gradients in the backward one.
+// all. What the device waits is compute of the pass.
 void WaitForHost(double host_seconds, const Form::ClassRow& row, ClassCosts& cost) {
   cost.calls_forward += row.calls_forward;
   cost.calls_backward += row.calls_backward;
   cost.wait_forward = std::max(0.0, cost.calls_forward * host_seconds - cost.slot_forward);
-  cost.wait_backward = std::max(0.0, cost.calls_backward * host_seconds - cost.slot_backward);
+  // Apart, so that a split backward never gets shorter where the weights' part gets longer.
+  double& weight = cost.seconds[Index(Bucket::kWeightGradient)];
+  cost.wait_backward =
+      std::max(0.0, cost.calls_backward * host_seconds - (cost.slot_backward - weight));
+  cost.wait_weight = std::max(0.0, row.calls_weight * host_seconds - weight);
+  weight += cost.wait_weight;
   cost.slot_forward += cost.wait_forward;
-  cost.slot_backward += cost.wait_backward;
+  cost.slot_backward += cost.wait_backward + cost.wait_weight;
   cost.seconds[Index(Bucket::kForward)] += cost.wait_forward;
   cost.seconds[Index(Bucket::kInputGradient)] += cost.wait_backward;
 }

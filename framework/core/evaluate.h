@@ -29,7 +29,8 @@ struct ClassCosts {
   double update = 0;                        // seconds of the optimizer's work on whole matrices
   double gather_forward = 0, gather_backward = 0, scatter = 0;  // prefetched and trailing
   double calls_forward = 0, calls_backward = 0;  // that the host makes: kernels, collectives
-  double wait_forward = 0, wait_backward = 0;    // of compute: for the host that starts the kernels
+  // Of compute: for the host that starts the kernels; input gradients and weight gradients apart.
+  double wait_forward = 0, wait_backward = 0, wait_weight = 0;
   // Once a step: blocking, hidden behind the last backward as far as it reaches, not counted.
   std::array<double, kAxisRoles> step_blocking{}, step_trailing{}, step_ignored{};
 

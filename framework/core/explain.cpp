@@ -610,6 +610,7 @@ class Explainer {
     for (std::size_t k = 0; k < c_.form.classes.size(); ++k) {
       Waits(rank, k, "forward", w_.costs[k].wait_forward, w_.costs[k].calls_forward);
       Waits(rank, k, "backward", w_.costs[k].wait_backward, w_.costs[k].calls_backward);
+      Waits(rank, k, "backward", w_.costs[k].wait_weight, c_.form.classes[k].calls_weight);
     }
     const RankMemory& memory = w_.memory[Size(rank)];
     for (const UpdateRow& row : c_.form.updates) {
@@ -654,9 +655,9 @@ class Explainer {
     entry.part = part;
     entry.author = "software";
     entry.row = absl::StrCat(program_.classes[layer_class].name, " waits for the host");
-    entry.seconds = plan_.micro_batches * n * wait;
-    entry.formula = absl::StrCat(plan_.micro_batches, " micro-batches x ", ShortNumber(n),
-                                 " layers x (", ShortNumber(calls), " calls x ",
+    entry.seconds = Passes() * n * wait;
+    entry.formula = absl::StrCat(Passes(), " micro-batches x ", ShortNumber(n), " layers x (",
+                                 ShortNumber(calls), " calls x ",
                                  Significant(c_.host_seconds * 1e6, 3), " us - what they take)");
     out_.times.push_back(std::move(entry));
   }

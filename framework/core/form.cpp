@@ -727,7 +727,9 @@ class Compiler {
     for (const OpRow& row : form_.ops) {
       if (program_.op(row.op).kind == OpKind::kWork) continue;
       Form::ClassRow& layer = form_.classes[row.layer_class];
-      (row.bucket == Bucket::kForward ? layer.calls_forward : layer.calls_backward) += 1;
+      (row.bucket == Bucket::kForward          ? layer.calls_forward
+       : row.bucket == Bucket::kWeightGradient ? layer.calls_weight
+                                               : layer.calls_backward) += 1;
     }
   }
 

@@ -234,7 +234,7 @@ struct Form {
   // estimate.
   std::vector<std::uint8_t> overlapping;
   bool copies_overlap = false;  // copies from or to the host are hidden so
-  bool spares = false;   // some class has spare buffers
+  bool spares = false;          // some class has spare buffers
   bool on_host = false;         // something lies in the memory of the host
   struct ClassRow {
     StagePosition position = StagePosition::kLayer;
@@ -242,7 +242,7 @@ struct Form {
     int segment = 1;
     bool replays = false;
     // Kernels that the host starts for one layer and micro-batch.
-    double calls_forward = 0, calls_backward = 0;
+    double calls_forward = 0, calls_backward = 0, calls_weight = 0;
     int unit = 1;   // layers whose weights are gathered together
     int ahead = 1;  // of these units, how many before they are needed
   };

@@ -177,7 +177,7 @@ class PlanMaker {
       for (int chunk = 0; chunk < plan_.chunks; ++chunk) {
         const int stage = c_.schedule->StageOf(shape, rank, chunk);
         first |= stage == 0;
-        last |= stage + 1 == plan_.pipeline * plan_.chunks;
+        last |= stage + 1 == c_.schedule->Stages(shape);
       }
       if (first && last) return false;
     }

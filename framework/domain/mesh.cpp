@@ -72,16 +72,20 @@ std::string Mesh::NameOf(AtomMask mask) const {
   for (const Axis& axis : axes_) {
     if (axis.borrows && axis.atoms == mask && axis.atoms != axis.spans) return axis.name;
   }
+  std::vector<std::string> parts;
   for (const bool borrows : {false, true}) {
     for (const Axis& axis : axes_) {
       if (axis.borrows != borrows || axis.atoms == 0 || (axis.atoms & ~mask) != 0) continue;
-      append(axis.name);
+      if (borrows) {
+        parts.push_back(axis.name);
+      } else {
+        append(axis.name);
+      }
       mask = static_cast<AtomMask>(mask & ~axis.atoms);
     }
   }
-  // Parts of axes. The one part of a borrower that is there needs no lender's name: how many
-  // lenders there are does not matter, nor who came first.
-  std::vector<std::string> parts;
+  // Borrowers and parts of axes, by the alphabet. The one part of a borrower that is there needs no
+  // lender's name: how many lenders there are does not matter, nor who came first.
   for (std::size_t a = 0; a < atoms_.size(); ++a) {
     if (!(mask >> a & 1)) continue;
     const Axis& owner = axis(atoms_[a].owner);

@@ -162,7 +162,8 @@ class Composer {
       out_.software = read->name;
       // The accounting's facts are what it is; software fills in the others.
       for (const auto& [fact, value] : read->facts) accounting_->rules.facts.emplace(fact, value);
-      accounting_->rules.numbers = read->numbers;
+      // The classroom's numbers are all in its formulas.
+      if (!accounting_->rules.coarse_program) accounting_->rules.numbers = read->numbers;
     }
     out_.resolved["software"]["preset"] = preset;
     if (const Value* expect = Table("expect")) out_.expect = *expect;

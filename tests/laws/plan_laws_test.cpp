@@ -151,12 +151,12 @@ TEST(PlanLaws, ARefusalIsAMistakeOfTheUserAndNotOfAPlugin) {
   }
 }
 
-// Nothing, or one of the words that the other parameters may have: they mean nothing either.
+// Nothing, or a word for how it would be done: that means nothing either.
 std::vector<std::vector<std::pair<std::string, std::string>>> WordsBeside(
     const ParameterDoc& neutral, const std::vector<ParameterDoc>& docs) {
   std::vector<std::vector<std::pair<std::string, std::string>>> all = {{}};
   for (const ParameterDoc& doc : docs) {
-    if (doc.name == neutral.name || !NeutralValue(doc.name).empty()) continue;
+    if (doc.name == neutral.name || doc.name != "method") continue;
     for (const std::string& word : doc.choices) all.push_back({{doc.name, "\"" + word + "\""}});
   }
   return all;

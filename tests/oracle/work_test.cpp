@@ -187,6 +187,7 @@ class Bytes final {
         return 2 * share * Local(step.source);
       case Collective::kSlice:
       case Collective::kSendRecv:
+      case Collective::kHostCopy:
         return 0;
     }
     return 0;
