@@ -18,6 +18,9 @@ class SHARDLAB_EXPORT Hardware : public Plugin {
   ~Hardware() override;
   virtual const Machine& machine() const = 0;
   virtual Seconds OpTime(const OpShape& shape) const noexcept = 0;
+  // The same for many ops at once, which evaluating a plan asks for; a machine may do it faster
+  // than one by one, with the same results.
+  virtual void OpTimes(const OpShape* shapes, std::size_t count, double* seconds) const noexcept;
   // Every constant that OpTime and machine() use, with its source.
   virtual std::vector<Constant> Constants() const = 0;
 };

@@ -9,6 +9,9 @@ namespace shardlab {
 
 Model::~Model() = default;
 Hardware::~Hardware() = default;
+void Hardware::OpTimes(const OpShape* shapes, std::size_t count, double* seconds) const noexcept {
+  for (std::size_t i = 0; i < count; ++i) seconds[i] = OpTime(shapes[i]).value();
+}
 Network::~Network() = default;
 Optimizer::~Optimizer() = default;
 Schedule::~Schedule() = default;

@@ -85,6 +85,10 @@ class Roofline final {
     }
   }
 
+  void OpTimes(const OpShape* shapes, std::size_t count, double* seconds) const noexcept {
+    for (std::size_t i = 0; i < count; ++i) seconds[i] = OpTime(shapes[i]).value();
+  }
+
  private:
   // FLOPs / (peak x efficiency x x / (x + half)); the curve is exactly 1 where half is 0.
   Seconds Classroom(const OpShape& shape) const noexcept {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <type_traits>
 
 namespace shardlab {
 namespace {
@@ -27,106 +25,70 @@ double Sum(const std::array<double, N>& values) {
 void FillSizes(const Composition& c, const Plan& plan, Workspace& w, bool all_blocks) {
   const Form& form = c.form;
   for (std::size_t i = 0; i < form.masks.size(); ++i) w.degrees[i] = plan.Size(form.masks[i]);
-  const double replicas = plan.Size(form.batch_atoms);
-  for (std::size_t i = 0; i < form.locals.size(); ++i) {
+  // Plain pointers: writes of doubles may alias the vectors' own.
+  const double* const degrees = w.degrees.data();
+  double* const locals = w.locals.data();
+  double* const products = w.products.data();
+  double* const filled = w.blocks.data();
+  const double batch = plan.micro_batch_size * static_cast<double>(plan.Size(form.batch_atoms));
+  const bool ceiling = c.rules.ceiling_division;
+  const std::size_t sizes = form.locals.size(), nodes = form.products.size();
+  for (std::size_t i = 0; i < sizes; ++i) {
     const LocalSize& local = form.locals[i];
-    const double whole = local.batch ? plan.micro_batch_size * replicas : local.size;
-    double cut = whole / w.degrees[local.mask];
-    if (c.rules.ceiling_division) {
+    double cut = (local.batch ? batch : local.size) / degrees[local.mask];
+    if (ceiling) {
       const double floor = static_cast<double>(static_cast<std::int64_t>(cut));
       cut = floor < cut ? floor + 1 : floor;
     }
-    w.locals[i] = cut;
+    locals[i] = cut;
   }
-  w.products[0] = 1;
-  for (std::size_t i = 1; i < form.products.size(); ++i) {
-    w.products[i] = w.products[form.products[i].parent] * w.locals[form.products[i].local];
-  }
+  products[0] = 1;
+  const ProductNode* const node = form.products.data();
+  for (std::size_t i = 1; i < nodes; ++i)
+    products[i] = products[node[i].parent] * locals[node[i].local];
   const std::size_t blocks = all_blocks ? form.blocks.size() : form.hot_blocks;
+  const Block* const block = form.blocks.data();
   for (std::size_t i = 0; i < blocks; ++i) {
-    const Block& block = form.blocks[i];
-    const double whole = block.coefficient * w.products[block.product];
-    w.blocks[i] = block.flat == 0 ? whole : whole / w.degrees[block.flat];
+    const double whole = block[i].coefficient * products[block[i].product];
+    filled[i] = block[i].flat == 0 ? whole : whole / degrees[block[i].flat];
   }
 }
 
-inline void FillShape(const OpPrice& price, const Workspace& w, OpShape* shape) {
-  const double* const blocks = w.blocks.data();
-  shape->kind = price.kind;
-  shape->phase = price.phase;
-  shape->scores_in_memory = price.scores_in_memory;
-  shape->m = blocks[price.m];
-  shape->n = blocks[price.n];
-  shape->k = blocks[price.k];
-  shape->flops = price.flops * shape->m * shape->n * shape->k;
+// What of a shape no plan changes.
+OpShape Unsized(const OpPrice& price) {
+  OpShape shape;
+  shape.kind = price.kind;
+  shape.phase = price.phase;
+  shape.scores_in_memory = price.scores_in_memory;
+  return shape;
+}
+
+inline void FillShape(const OpPrice& price, const double* blocks, double tokens, OpShape* shape) {
+  const double m = blocks[price.m], n = blocks[price.n], k = blocks[price.k];
+  shape->m = m;
+  shape->n = n;
+  shape->k = k;
+  shape->flops = price.flops * m * n * k;
   double bytes = 0;
   for (std::uint8_t i = 0; i < price.bytes; ++i) bytes += blocks[price.block[i]];
   shape->bytes = bytes;
+  shape->tokens = tokens;
 }
+
+// The costs of all classes as one array, which Slots index.
+double* Numbers(Workspace& w) { return reinterpret_cast<double*>(w.costs.data()); }
 
 void AddOps(const Composition& c, Workspace& w) {
-  const Hardware& hardware = *c.hardware;
-  OpShape shape;
-  shape.tokens = w.blocks[c.form.tokens];
-  for (std::size_t i = 0; i < c.form.op_prices.size(); ++i) {
-    FillShape(c.form.op_prices[i], w, &shape);
-    w.op_seconds[i] = hardware.OpTime(shape).value();
-  }
-  for (const OpTerm& term : c.form.op_terms) {
-    ClassCosts& cost = w.costs[term.layer_class];
-    const double seconds = term.count * w.op_seconds[term.price];
-    cost.seconds[Index(term.bucket)] += seconds;
-  }
-}
-
-void AddTransfer(const Composition& c, const Plan& plan, const TransferRow& row, double seconds,
-                 double calls, const Workspace& w, ClassCosts& cost) {
-  const std::size_t role = Index(row.role);
-  const bool blocks = row.hide == HideBehind::kNothing && row.phase == Phase::kReduce;
-  if (c.rules.reductions_after_pipeline && blocks && row.when == When::kMicroBatch) {
-    // Counted after the pipeline, once for each micro-batch, and not stretched by its bubble.
-    cost.step_blocking[role] += plan.micro_batches / w.copies * seconds;
-    return;
-  }
-  if (row.when == When::kStep) {
-    switch (row.hide) {
-      case HideBehind::kLastBackward:
-        cost.step_trailing[role] += seconds;
-        break;
-      case HideBehind::kIgnored:
-        cost.step_ignored[role] += seconds;
-        break;
-      default:
-        cost.step_blocking[role] += seconds;
-        break;
-    }
-    return;
-  }
-  const bool forward = row.phase == Phase::kForward;
-  switch (row.hide) {
-    case HideBehind::kPrefetch:
-      (forward                       ? cost.gather_forward
-       : row.phase == Phase::kReduce ? cost.scatter
-                                     : cost.gather_backward) += seconds;
-      return;
-    case HideBehind::kIgnored:
-      cost.hidden[role] += seconds;
-      return;
-    // A reduction of each micro-batch trails behind that micro-batch's backward pass as the last
-    // one does.
-    case HideBehind::kLastBackward:
-      cost.scatter += seconds;
-      return;
-    case HideBehind::kShare:
-      cost.hidden[role] += row.share * seconds;
-      seconds -= row.share * seconds;
-      break;
-    case HideBehind::kNothing:
-    case HideBehind::kOp:  // kept apart
-      break;
-  }
-  (forward ? cost.blocking_forward : cost.blocking_backward)[role] += seconds;
-  (forward ? cost.calls_forward : cost.calls_backward) += calls;
+  const double* const blocks = w.blocks.data();
+  const double tokens = blocks[c.form.tokens];
+  OpShape* const shapes = w.shapes.data();
+  double* const seconds = w.op_seconds.data();
+  const OpPrice* const prices = c.form.op_prices.data();
+  const std::size_t count = w.shapes.size();
+  for (std::size_t i = 0; i < count; ++i) FillShape(prices[i], blocks, tokens, &shapes[i]);
+  c.hardware->OpTimes(shapes, count, seconds);
+  double* const at = Numbers(w);
+  for (const OpSlot& slot : w.slots.ops) at[slot.at] += slot.count * seconds[slot.price];
 }
 
 // Between the first and the last pipeline rank, which are as far apart as neighbours at the most.
@@ -139,7 +101,8 @@ double EndsSeconds(const Composition& c, const Plan& plan, const TransferPrice& 
 }
 
 void AddTransfers(const Composition& c, const Plan& plan, Workspace& w) {
-  for (std::size_t i = 0; i < c.form.transfer_prices.size(); ++i) {
+  const std::size_t count = c.form.transfer_prices.size();
+  for (std::size_t i = 0; i < count; ++i) {
     const TransferPrice& price = c.form.transfer_prices[i];
     if (price.collective == Collective::kHostCopy) {
       w.transfer_seconds[i] = Payload(price, w) / c.hardware->machine().host_bandwidth.value();
@@ -157,13 +120,19 @@ void AddTransfers(const Composition& c, const Plan& plan, Workspace& w) {
                                       .value();
   }
   std::fill(w.ring_seconds.begin(), w.ring_seconds.end(), 0.0);
-  for (const TransferTerm& term : c.form.transfer_terms) {
-    const double seconds = term.count * w.transfer_seconds[term.row.price];
-    if (term.row.ring >= 0)
-      w.ring_seconds[static_cast<std::size_t>(term.row.ring)] += seconds;
-    else if (seconds > 0)
-      AddTransfer(c, plan, term.row, seconds, term.count, w,
-                  w.costs[term.row.per_layer ? term.row.layer_class : c.form.classes.size()]);
+  double* const at = Numbers(w);
+  const double* const took = w.transfer_seconds.data();
+  const double passes = plan.micro_batches / w.copies;
+  for (const TransferSlot& slot : w.slots.transfers) {
+    double seconds = slot.count * took[slot.price];
+    if (slot.ring >= 0) {
+      w.ring_seconds[static_cast<std::size_t>(slot.ring)] += seconds;
+    } else if (seconds > 0) {
+      if (slot.each_pass) seconds *= passes;
+      at[slot.at] += slot.scale * seconds;
+      at[slot.rest] += slot.rest_scale * seconds;
+      at[slot.calls_at] += slot.calls;
+    }
   }
 }
 
@@ -207,7 +176,7 @@ void SumUp(const Composition& c, Workspace& w) {
     for (const std::uint8_t r : c.form.roles) total += values[r];
     return total;
   };
-  for (std::size_t k = 0; k < w.costs.size(); ++k) {
+  for (std::size_t k = 0, classes = w.costs.size(); k < classes; ++k) {
     ClassCosts& cost = w.costs[k];
     cost.slot_forward = cost.seconds[Index(Bucket::kForward)] + sum(cost.blocking_forward);
     cost.slot_backward = cost.seconds[Index(Bucket::kInputGradient)] +
@@ -277,7 +246,7 @@ struct StageSum {
 
 void AddStage(const Composition& c, const Plan& plan, int stage, bool first, const Workspace& w,
               StageSum& sum) {
-  for (std::size_t k = 0; k < w.costs.size(); ++k) {
+  for (std::size_t k = 0, classes = w.costs.size(); k < classes; ++k) {
     const double n = CountOf(c, plan, stage, first, k);
     if (n == 0) continue;
     const ClassCosts& cost = w.costs[k];
@@ -306,7 +275,7 @@ double TrailingShown(const Composition& c, double total, double blocks, double b
 
 double BlocksOn(const Composition& c, const Plan& plan, int stage) {
   double blocks = 0;
-  for (std::size_t k = 0; k < c.form.classes.size(); ++k) {
+  for (std::size_t k = 0, classes = c.form.classes.size(); k < classes; ++k) {
     if (c.form.classes[k].position == StagePosition::kLayer) blocks += LayersOn(c, plan, stage, k);
   }
   return blocks;
@@ -323,7 +292,7 @@ double LargestPrefetch(const Composition& c, const Plan& plan, int rank, const C
   double largest = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     double stage = 0;
-    for (std::size_t k = 0; k < w.costs.size(); ++k) {
+    for (std::size_t k = 0, classes = w.costs.size(); k < classes; ++k) {
       const ClassCosts& cost = w.costs[k];
       stage += CountOf(c, plan, StageOf(plan, rank, chunk, order), chunk == 0, k) *
                (cost.gather_forward + cost.gather_backward + cost.scatter);
@@ -354,7 +323,7 @@ double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrde
     const int stage = StageOf(plan, rank, chunk, order);
     RankWork shown;  // of the prefetched
     double forward_slot = 0, backward_slot = 0, weights = 0;
-    for (std::size_t k = 0; k < w.costs.size(); ++k) {
+    for (std::size_t k = 0, classes = w.costs.size(); k < classes; ++k) {
       const double n = CountOf(c, plan, stage, chunk == 0, k);
       if (n == 0) continue;
       const ClassCosts& cost = w.costs[k];
@@ -427,7 +396,7 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
     const double pinned = order == nullptr ? 0 : order->pinned[Size(rank * plan.chunks + chunk)];
     pins |= pinned > 0;
     in_flight += held;
-    for (std::size_t k = 0; k < c.form.classes.size(); ++k) {
+    for (std::size_t k = 0, classes = c.form.classes.size(); k < classes; ++k) {
       const double n = LayersOn(c, plan, stage, k);
       if (n == 0) continue;
       const ClassCosts& cost = w.costs[k];
@@ -529,7 +498,8 @@ double PlayPipeline(const Composition& c, const Plan& plan, const CompiledOrder*
 }  // namespace
 
 Workspace::Workspace(const Composition& c)
-    : spans(c.edited.mesh, c.hardware->machine().tiers),
+    : slots(c),
+      spans(c.edited.mesh, c.hardware->machine().tiers),
       degrees(c.form.masks.size()),
       locals(c.form.locals.size()),
       products(c.form.products.size()),
@@ -538,7 +508,9 @@ Workspace::Workspace(const Composition& c)
       transfer_seconds(c.form.transfer_prices.size()),
       ring_seconds(c.form.rings.size()),
       span_of(c.form.masks.size()),
-      costs(c.form.classes.size() + 1) {}
+      costs(c.form.classes.size() + 1) {
+  for (const OpPrice& price : c.form.op_prices) shapes.push_back(Unsized(price));
+}
 
 void Workspace::Reserve(const Plan& plan, const CompiledOrder* order) {
   const std::size_t ranks = Size(plan.pipeline);
@@ -554,9 +526,8 @@ void Workspace::Reserve(const Plan& plan, const CompiledOrder* order) {
 }
 
 OpShape ShapeOf(const Composition& c, const OpPrice& price, const Workspace& w) noexcept {
-  OpShape shape;
-  FillShape(price, w, &shape);
-  shape.tokens = w.blocks[c.form.tokens];
+  OpShape shape = Unsized(price);
+  FillShape(price, w.blocks.data(), w.blocks[c.form.tokens], &shape);
   return shape;
 }
 
@@ -637,13 +608,10 @@ void ComputeCosts(const Composition& c, const Plan& plan, int pipeline_rank, Wor
   for (std::size_t i = 0; i < c.form.masks.size(); ++i) {
     if (w.degrees[i] > 1) w.span_of[i] = w.spans.Of(c.form.masks[i], pipeline_rank);
   }
-  static_assert(std::is_trivially_copyable_v<ClassCosts>);
-  // One by one: a fill of more than 2 KiB starts slower.
-  for (ClassCosts& cost : w.costs)
-    std::memset(static_cast<void*>(&cost), 0, sizeof(ClassCosts));  // all 0.0
-  for (const MemoryTerm& term : c.form.memory_terms) {
-    if (term.when == 0 || w.degrees[term.when] > 1)
-      w.costs[term.layer_class].bytes[term.slot] += w.blocks[term.block];
+  double* const at = Numbers(w);
+  for (const std::uint16_t slot : w.slots.added) at[slot] = 0;
+  for (const MemorySlot& slot : w.slots.memory) {
+    if (slot.when == 0 || w.degrees[slot.when] > 1) at[slot.at] += w.blocks[slot.block];
   }
   for (const UpdateRow& row : c.form.updates)
     w.costs[row.layer_class].update += UpdateSeconds(c, row, w);

@@ -13,30 +13,10 @@
 #include "absl/types/span.h"
 #include "core/composition.h"
 #include "core/order.h"
+#include "core/slots.h"
 #include "core/span.h"
 
 namespace shardlab {
-
-// Per layer class: what one layer costs on one rank.
-struct ClassCosts {
-  std::array<double, kMemorySlots>
-      bytes{};  // [Account], then activations of a micro-batch by residency
-  std::array<double, kBuckets> seconds{};  // of compute, [Bucket]
-  // Seconds of collectives per micro-batch that block, by role, in the forward and in the backward
-  // pass.
-  std::array<double, kAxisRoles> blocking_forward{}, blocking_backward{};
-  std::array<double, kAxisRoles> hidden{};  // and those that never show
-  double update = 0;                        // seconds of the optimizer's work on whole matrices
-  double gather_forward = 0, gather_backward = 0, scatter = 0;  // prefetched and trailing
-  double calls_forward = 0, calls_backward = 0;  // that the host makes: kernels, collectives
-  // Of compute: for the host that starts the kernels; input gradients and weight gradients apart.
-  double wait_forward = 0, wait_backward = 0, wait_weight = 0;
-  // Once a step: blocking, hidden behind the last backward as far as it reaches, not counted.
-  std::array<double, kAxisRoles> step_blocking{}, step_trailing{}, step_ignored{};
-
-  // Sums of the above.
-  double slot_forward = 0, slot_backward = 0, step_now = 0, step_late = 0;
-};
 
 struct TimeParts {
   double forward = 0, backward = 0, recompute = 0, optimizer = 0, bubble = 0;
@@ -75,8 +55,10 @@ class Workspace {
   // before.
   void Reserve(const Plan& plan, const CompiledOrder* order);
 
+  Slots slots;
   SpanTable spans;
   std::vector<double> degrees, locals, products, blocks;  // [Form::masks], [Form::locals], ...
+  std::vector<OpShape> shapes;                            // [Form::op_prices]
   std::vector<double> op_seconds, transfer_seconds;  // [Form::op_prices], [Form::transfer_prices]
   std::vector<double> ring_seconds;                  // [Form::rings]
   std::vector<Span> span_of;                         // [Form::masks]

@@ -123,6 +123,9 @@ class H100Dgx final : public Hardware {
   const Machine& machine() const override { return machine_; }
 
   Seconds OpTime(const OpShape& shape) const noexcept override { return roofline_.OpTime(shape); }
+  void OpTimes(const OpShape* shapes, std::size_t count, double* seconds) const noexcept override {
+    roofline_.OpTimes(shapes, count, seconds);
+  }
 
   std::vector<Constant> Constants() const override {
     const std::string sheet = "NVIDIA H100 SXM data sheet, dense";

@@ -36,6 +36,10 @@ inline constexpr double kTreeScaleUpExtra[kProtocols] = {0, 0.65e-6, 3.4e-6};
 inline constexpr double kTreeNetworkExtra[kProtocols] = {2.3e-6, 5.8e-6, 11.3e-6};
 inline constexpr double kRingShare[kProtocols] = {1.0 / 4, 0.92, 1.0};
 inline constexpr double kTreeShare[kProtocols] = {0.9 / 3.8, 0.9 * 0.915, 0.9};
+inline constexpr double kRingLonger[kProtocols] = {1 / kRingShare[0], 1 / kRingShare[1],
+                                                   1 / kRingShare[2]};
+inline constexpr double kTreeLonger[kProtocols] = {1 / kTreeShare[0], 1 / kTreeShare[1],
+                                                   1 / kTreeShare[2]};
 // Posting one more pair of send and receive in an all-to-all.
 inline constexpr double kPeerSeconds = 1e-6;
 
@@ -142,11 +146,12 @@ class Nccl final : public Network {
     return tier;
   }
 
-  static Choice Fastest(double wire, const double* start, const double* share,
+  // `longer`: what a protocol's share of the rate makes of the time on the wire.
+  static Choice Fastest(double wire, const double* start, const double* longer,
                         const double* latency) noexcept {
-    Choice best{start[0] + latency[0] + wire / share[0], 0, false};
+    Choice best{start[0] + latency[0] + wire * longer[0], 0, false};
     for (int p = 1; p < kProtocols; ++p) {
-      const double seconds = start[p] + latency[p] + wire / share[p];
+      const double seconds = start[p] + latency[p] + wire * longer[p];
       if (seconds < best.seconds) best = {seconds, p, false};
     }
     return best;
@@ -164,7 +169,7 @@ class Nccl final : public Network {
       beyond = domains;
     }
     const double sent = SentShare(transfer.collective, span.size) * transfer.payload.value();
-    return Fastest(sent / Link(span, Lanes(span)), kRingStart, kRingShare, latency);
+    return Fastest(sent / Link(span, Lanes(span)), kRingStart, kRingLonger, latency);
   }
 
   // Up and down once: a chain over the ranks of a server, a double binary tree over the servers, in
@@ -178,7 +183,7 @@ class Nccl final : public Network {
       latency[p] = 2 * ((Lanes(span) - 1) * tree_hop_[Index(p)][0] +
                         depth * tree_hop_[Index(p)][Index(outer)]);
     }
-    Choice best = Fastest(2 * payload / Link(span, Lanes(span)), kTreeStart, kTreeShare, latency);
+    Choice best = Fastest(2 * payload / Link(span, Lanes(span)), kTreeStart, kTreeLonger, latency);
     best.tree = true;
     return best;
   }
@@ -204,7 +209,7 @@ class Nccl final : public Network {
   Choice SendRecv(double payload, const Span& span) const noexcept {
     double latency[kProtocols] = {};
     for (int p = 0; p < kProtocols; ++p) latency[p] = ring_hop_[Index(p)][Index(Outermost(span))];
-    return Fastest(payload / Link(span, 1), kRingStart, kRingShare, latency);
+    return Fastest(payload / Link(span, 1), kRingStart, kRingLonger, latency);
   }
 
   int tiers_ = 0;
