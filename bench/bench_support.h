@@ -32,16 +32,26 @@ inline Scenario SampleScenario(const std::vector<std::string>& sets) {
   return ReadScenario(SampleFile(), sets, diagnostics);
 }
 
+// DeepSeek-V3 with every kind of strategy on.
+inline Scenario MoeScenario(const std::vector<std::string>& sets) {
+  Diagnostics diagnostics;
+  return ReadScenario(std::string(SHARDLAB_SOURCE_DIR) + "/bench/deepseek-v3-2048xh100.toml", sets,
+                      diagnostics);
+}
+
 // The sample plan (TP8 PP2 DP2, ZeRO-1) with these keys changed; ends the program when it is
 // illegal.
-inline PlannedScenario Planned(const std::vector<std::string>& sets) {
+inline PlannedScenario PlannedOf(const Scenario& scenario) {
   Diagnostics diagnostics;
-  PlannedScenario planned = PlanScenario(Registry(), SampleScenario(sets), &diagnostics);
+  PlannedScenario planned = PlanScenario(Registry(), scenario, &diagnostics);
   if (planned.composed.composition == nullptr) {
     for (const Diagnostic& d : diagnostics.all()) std::cerr << d.message << "\n";
     std::exit(1);
   }
   return planned;
+}
+inline PlannedScenario Planned(const std::vector<std::string>& sets) {
+  return PlannedOf(SampleScenario(sets));
 }
 
 }  // namespace shardlab::bench

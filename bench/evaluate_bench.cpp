@@ -8,8 +8,7 @@
 namespace shardlab::bench {
 namespace {
 
-void EvaluateSample(benchmark::State& state, const std::vector<std::string>& sets) {
-  const PlannedScenario planned = Planned(sets);
+void EvaluatePlan(benchmark::State& state, const PlannedScenario& planned) {
   const Composition& c = *planned.composed.composition;
   const CompiledOrder* order = planned.order ? &*planned.order : nullptr;
   Workspace workspace(c);
@@ -20,13 +19,33 @@ void EvaluateSample(benchmark::State& state, const std::vector<std::string>& set
 
 // Every op, saved tensor and transfer of the sample 3D plan.
 void evaluate_dense_70b_3d(benchmark::State& state) {
-  EvaluateSample(state, {"accounting=operator"});
+  EvaluatePlan(state, Planned({"accounting=operator"}));
 }
 BENCHMARK(evaluate_dense_70b_3d);
 
 // The same plan by the classroom's rows.
-void evaluate_textbook_70b_3d(benchmark::State& state) { EvaluateSample(state, {}); }
+void evaluate_textbook_70b_3d(benchmark::State& state) {
+  EvaluatePlan(state, Planned(std::vector<std::string>()));
+}
 BENCHMARK(evaluate_textbook_70b_3d);
+
+// Experts, latent attention, context and tensor ranks, a pipeline of two, attention replayed.
+void evaluate_moe_deepseek_v3(benchmark::State& state) {
+  EvaluatePlan(state,
+               PlannedOf(MoeScenario({"schedule.degree=2", "hardware.nodes=32",
+                                      "schedule.balance=even", "schedule.layers=[31, 30]"})));
+}
+BENCHMARK(evaluate_moe_deepseek_v3);
+
+void compose_moe_deepseek_v3(benchmark::State& state) {
+  const Scenario scenario = MoeScenario({});
+  const PluginRegistry& registry = Registry();
+  for (auto _ : state) {
+    Diagnostics diagnostics;
+    benchmark::DoNotOptimize(ComposeScenario(registry, scenario, &diagnostics));
+  }
+}
+BENCHMARK(compose_moe_deepseek_v3);
 
 // Plugins made, parameters read, rows written, edits applied, transfers derived, rows compiled,
 // plan checked.
