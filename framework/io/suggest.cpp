@@ -27,6 +27,7 @@ class Candidates {
     HalfAndDouble("schedule.degree", c.plan.pipeline);
     HalfAndDouble("training.micro_batch_size", c.plan.micro_batch_size);
     Parameters();
+    if (!planned_.explanation.evaluation.fits) Absent();
     return std::move(all_);
   }
 
@@ -49,27 +50,46 @@ class Candidates {
     }
   }
 
+  // What does not fit may need a strategy that the scenario has not.
+  void Absent() {
+    const auto& resolved = planned_.composed.resolved;
+    for (const std::string& name : registry_.Names(Strategy::kKind)) {
+      if (resolved.contains("strategy") && resolved["strategy"].contains(name)) continue;
+      absl::StatusOr<std::unique_ptr<Plugin>> made = registry_.Make(Strategy::kKind, name);
+      if (!made.ok()) continue;
+      const nlohmann::ordered_json nothing = nlohmann::ordered_json::object();
+      KnobVisitor knobs(absl::StrCat("strategy.", name), nothing, &all_);
+      (*made)->Visit(knobs);
+    }
+  }
+
   class KnobVisitor final : public ParameterVisitor {
    public:
     KnobVisitor(std::string path, const nlohmann::ordered_json& now, std::vector<Candidate>* all)
         : path_(std::move(path)), now_(now), all_(*all) {}
     void Boolean(const Parameter& p, bool*) override {
-      if (!p.assumption && now_.contains(p.name))
-        Try(p, now_[p.name].get<bool>() ? "false" : "true");
+      if (p.assumption) return;
+      if (now_.empty()) return Try(p, "true");
+      if (now_.contains(p.name)) Try(p, now_[p.name].get<bool>() ? "false" : "true");
     }
     void Integer(const Parameter& p, int*) override {
-      if (p.assumption || p.maximum - p.minimum > 8 || !now_.contains(p.name) ||
-          !now_[p.name].is_number())
+      if (p.assumption) return;
+      if (now_.empty() && p.name == "degree") {
+        for (const char* degree : {"2", "4", "8"}) Try(p, degree);
         return;
-      const int now = now_[p.name].get<int>();
+      }
+      if (p.maximum - p.minimum > 8) return;
+      const bool known = now_.contains(p.name) && now_[p.name].is_number();
+      if (!known && !now_.empty()) return;
+      const double now = known ? now_[p.name].get<int>() : p.minimum - 1;
       for (int v = static_cast<int>(p.minimum); v <= static_cast<int>(p.maximum); ++v) {
         if (v != now) Try(p, absl::StrCat(v));
       }
     }
     void Text(const Parameter& p, std::string*) override {
-      if (p.assumption || !now_.contains(p.name)) return;
+      if (p.assumption || (!now_.empty() && !now_.contains(p.name))) return;
       for (const std::string& choice : p.choices) {
-        if (now_[p.name] != choice) Try(p, absl::StrCat("\"", choice, "\""));
+        if (now_.empty() || now_[p.name] != choice) Try(p, absl::StrCat("\"", choice, "\""));
       }
     }
     void Number(const Parameter&, double*) override {}
