@@ -142,6 +142,12 @@ class Explainer {
         width = BytesPerElement(state.dtype) * state.per_parameter;
         entry.row = absl::StrCat(w.name, " ", state.name);
         entry.source = absl::StrCat(c_.optimizer_name, ": ", c_.optimizer->source());
+      } else if (row.copy) {
+        at = &w.use;
+        width = c_.precision.weight_copies;
+        entry.row = absl::StrCat(w.name, " copies");
+        entry.source = absl::StrCat("precision ", c_.precision.recipe, ": copies in ",
+                                    Name(c_.precision.compute), " beside the weights");
       } else {
         if (row.host && !w.home_on_host) at = &w.state;
         entry.row = absl::StrCat(w.name, " weights");

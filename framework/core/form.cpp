@@ -195,6 +195,14 @@ class Compiler {
       }
       if (w.reduce_each_micro_batch && w.gradient.Flat() != 0) Unsharded(w, layer, id);
       if (spare_gradients_) Spare(w, layer, id);
+      const bool narrow =
+          BytesPerElement(precision_.compute) < BytesPerElement(precision_.parameters);
+      const bool block = program_.layer_class(w.layer_class).position == StagePosition::kLayer;
+      if (precision_.weight_copies > 0 && narrow && block && IsMatrix(w) && w.home.Flat() == 0) {
+        form_.state.push_back({layer, Account::kParameters,
+                               TensorBlock(w, w.use, precision_.weight_copies), id, -1, 0, false,
+                               false, false, true});
+      }
     }
   }
 
@@ -203,13 +211,18 @@ class Compiler {
   // get_dummy_wgrad). Grouped products of experts do not.
   void Spare(const Tensor& w, std::uint8_t layer, TensorId id) {
     const DimensionId expert = program_.FindDimension("expert");
-    if (w.dims.size() < 2 || w.scale != 1) return;
+    if (!IsMatrix(w)) return;
     if (std::find(w.dims.begin(), w.dims.end(), expert) != w.dims.end()) return;
-    if (program_.layer_class(w.layer_class).position == StagePosition::kFirst) return;  // a lookup
     form_.state.push_back({layer, Account::kTransient,
                            TensorBlock(w, w.use, Width(DtypeSlot::kCompute)), id, -1, 0, false,
-                           false, false, true});
+                           false, false, false, true});
     form_.spares = true;
+  }
+
+  // A weight of products, and not of a lookup.
+  bool IsMatrix(const Tensor& w) const {
+    return w.dims.size() >= 2 && w.scale == 1 &&
+           program_.layer_class(w.layer_class).position != StagePosition::kFirst;
   }
 
   static bool HoldsSpares(const AccountingRules& rules) {

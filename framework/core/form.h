@@ -78,6 +78,7 @@ struct StateRow {
   bool kept = false;      // gathered in the forward pass and still there in the backward pass
   bool host = false;      // in the memory of the host
   bool bucket = false;    // kTransient: the copy that is reduced, beside the gradient itself
+  bool copy = false;      // kParameters: of a weight in the dtype of its products
   bool spare = false;     // kTransient: one for all layers of the class
 };
 

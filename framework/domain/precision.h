@@ -50,6 +50,8 @@ struct Precision {
   Dtype gradient_reduce = Dtype::kBf16;
   Dtype master = Dtype::kFp32;  // kNone: the parameters are their own master copy
   Dtype moments = Dtype::kFp32;
+  // Bytes for each element of a product's weight: copies of it in a narrower compute dtype.
+  double weight_copies = 0;
 
   friend bool operator==(const Precision&, const Precision&) = default;
 };

@@ -119,6 +119,10 @@ std::optional<Precision> ReadRecipe(const PluginRegistry& registry, const std::s
   read("gradient_reduce", &precision.gradient_reduce);
   read("master", &precision.master);
   read("moments", &precision.moments);
+  if (const Value* copies = table->Find("weight_copies")) {
+    precision.weight_copies =
+        copies->kind == Value::kInteger ? static_cast<double>(copies->integer) : copies->number;
+  }
   return precision;
 }
 
