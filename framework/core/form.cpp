@@ -171,9 +171,10 @@ class Compiler {
   }
 
   void States() {
-    for (const auto& [id, holder] : Parameters()) {
+    for (const auto& parameter : Parameters()) {
+      const TensorId id = parameter.first;  // no binding: clang 14 captures none
       const Tensor& w = program_.tensor(id);
-      const auto layer = static_cast<std::uint8_t>(holder);
+      const auto layer = static_cast<std::uint8_t>(parameter.second);
       const auto lies = [&](Account account, const Placement& at, double width, bool host,
                             std::int16_t state = -1) {
         form_.state.push_back(
