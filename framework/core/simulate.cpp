@@ -50,8 +50,7 @@ class Player {
     state_.resize(ranks_);
     if (plan_.pipeline > 1) {
       out_.send_tier = StreamOf(spans_.PipelineHop());
-      if (c_.exposed_transfers)
-        out_.hop = MessageSeconds(c_, spans_, out_.prices[0].boundary);
+      if (c_.exposed_transfers) out_.hop = MessageSeconds(c_, spans_, out_.prices[0].boundary);
     }
     ShapeStages();
     for (int r = 0; r < plan_.pipeline; ++r)
@@ -71,10 +70,10 @@ class Player {
     double free = 0, first = -1, passes = 0;  // when it can go on; its first start; seconds busy
     double tail_end = 0;
     Stream tail_stream = Stream::kIntraNode;
-    double sent[2] = {0, 0};        // when each direction's channel is free
-    std::vector<int> left;          // [chunk] backward passes to do
-    double bucket_end = 0;          // of what trails the last backward passes
-    double late = 0, blocks = 0;    // seconds of it, blocks of the rank
+    double sent[2] = {0, 0};      // when each direction's channel is free
+    std::vector<int> left;        // [chunk] backward passes to do
+    double bucket_end = 0;        // of what trails the last backward passes
+    double late = 0, blocks = 0;  // seconds of it, blocks of the rank
     int chunks_left = 0;
     std::uint64_t count = 0;
   };
@@ -115,14 +114,14 @@ class Player {
       out_.hides |= state.late > 0;
     }
     const bool hides_in_slot = c_.rules.prefetch_hides_in_slot && prefetch > 0;
-    const bool even = plan_.pipeline > 1 && c_.rules.equal_passes &&
-                      c_.schedule->EqualSlots(
-                          {plan_.pipeline, plan_.chunks, plan_.micro_batches}) < 0;
+    const bool even =
+        plan_.pipeline > 1 && c_.rules.equal_passes &&
+        c_.schedule->EqualSlots({plan_.pipeline, plan_.chunks, plan_.micro_batches}) < 0;
     out_.hides |= hides_in_slot;
     for (std::size_t at = 0; at < shapes_.size(); at += 4) {
       PassShape* const shape = &shapes_[at];
-      out_.hides |= shape[kF].lead.seconds > 0 || shape[kB].lead.seconds > 0 ||
-                    shape[kB].tail.seconds > 0;
+      out_.hides |=
+          shape[kF].lead.seconds > 0 || shape[kB].lead.seconds > 0 || shape[kB].tail.seconds > 0;
       if (hides_in_slot) {
         // The longer of a micro-batch's own work and all that is gathered and reduced for it.
         const double shown = std::max(0.0, prefetch - shape[kF].body - shape[kB].body);
@@ -196,10 +195,9 @@ class Player {
   double Send(std::int32_t from, const Work& awaiting, int to) {
     const SimulatedPass& pass = out_.passes[Size(from)];
     State& sender = state_[Size(pass.rank)];
-    const bool forward =
-        awaiting.kind == WorkKind::kF ||
-        (awaiting.kind == WorkKind::kFB && pass.forward_stage >= 0 &&
-         pass.forward_stage + 1 == StageOf(to, awaiting.chunk));
+    const bool forward = awaiting.kind == WorkKind::kF ||
+                         (awaiting.kind == WorkKind::kFB && pass.forward_stage >= 0 &&
+                          pass.forward_stage + 1 == StageOf(to, awaiting.chunk));
     double start = pass.end, seconds = out_.hop;
     if (options_.contention) {
       double& free = sender.sent[forward ? 0 : 1];
@@ -319,8 +317,7 @@ class Player {
       rank.finish = state.free;
       double shown = std::max({0.0, state.bucket_end - state.free, state.tail_end - state.free});
       if (state.late > 0) shown += (1 - c_.overlap_share) * std::max(0.0, state.late - shown);
-      const double barrier =
-          c_.rules.reductions_after_pipeline ? out_.pipeline - state.free : 0;
+      const double barrier = c_.rules.reductions_after_pipeline ? out_.pipeline - state.free : 0;
       double at = state.free + barrier + shown;
       Traffic now;
       for (int chunk = 0; chunk < plan_.chunks; ++chunk) {
@@ -356,8 +353,7 @@ class Player {
       if (span.ranks[tier] > 1) span.ranks[tier] = order_->copies;
       if (!together && span.domains[tier] > 1) span.domains[tier] = order_->copies;
     }
-    const double bytes =
-        holds_[Size(rank)].fixed[static_cast<std::size_t>(Account::kGradients)];
+    const double bytes = holds_[Size(rank)].fixed[static_cast<std::size_t>(Account::kGradients)];
     return c_.network->TransferTime({Collective::kAllReduce, Bytes(bytes)}, span).value();
   }
 

@@ -35,7 +35,7 @@ struct SimulatedPass {
   double start = 0;    // its input is there, and the rank is free
   double compute = 0;  // its first weights are there
   double end = 0;
-  double scale = 1;                  // against the prices: straggler and jitter
+  double scale = 1;  // against the prices: straggler and jitter
   std::int32_t forward_stage = -1, backward_stage = -1;
   double replay = 0;  // seconds of it that are recomputation
 };
@@ -62,8 +62,8 @@ struct MemorySample {
 };
 
 struct SimulatedRank {
-  double busy = 0, idle = 0, own_bubble = 0;  // of the whole step
-  double finish = 0, end = 0;                 // of its last pass; of its optimizer step
+  double busy = 0, idle = 0, own_bubble = 0;           // of the whole step
+  double finish = 0, end = 0;                          // of its last pass; of its optimizer step
   int peak_in_flight = 0, peak_in_flight_until_i = 0;  // chunks
   // Bytes by account that do not change during the step; those that do are in `samples`.
   std::array<double, kAccounts> fixed{};

@@ -13,8 +13,7 @@ constexpr std::size_t kKept = kAccounts, kBoundary = kAccounts + 1, kReplayed = 
 
 std::size_t At(Account account) { return static_cast<std::size_t>(account); }
 
-ChunkHoldings ChunkOf(const Composition& c, const Plan& plan, int stage,
-                      const RankPrices& prices) {
+ChunkHoldings ChunkOf(const Composition& c, const Plan& plan, int stage, const RankPrices& prices) {
   ChunkHoldings chunk;
   for (std::size_t k = 0; k < c.form.classes.size(); ++k) {
     const double n = LayersOfClass(c, plan, stage, false, k);

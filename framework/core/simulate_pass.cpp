@@ -99,8 +99,7 @@ class PassPlayer {
 
 }  // namespace
 
-double LayersOfClass(const Composition& c, const Plan& plan, int stage, bool first,
-                     std::size_t k) {
+double LayersOfClass(const Composition& c, const Plan& plan, int stage, bool first, std::size_t k) {
   const std::size_t classes = c.form.classes.size();
   if (k == classes) return first ? 1 : 0;
   return c.splits[static_cast<std::size_t>(plan.split)]

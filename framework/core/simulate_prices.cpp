@@ -36,9 +36,9 @@ class Pricer {
   void FillBlocks() {
     std::vector<double> sizes, products;
     for (const LocalSize& local : form_.locals) {
-      const double whole = local.batch ? static_cast<double>(plan_.micro_batch_size) *
-                                             plan_.Size(form_.batch_atoms)
-                                       : local.size;
+      const double whole =
+          local.batch ? static_cast<double>(plan_.micro_batch_size) * plan_.Size(form_.batch_atoms)
+                      : local.size;
       const double cut = whole / Degree(local.mask);
       sizes.push_back(c_.rules.ceiling_division ? std::ceil(cut) : cut);
     }
@@ -117,8 +117,7 @@ class Pricer {
       return bytes / c_.hardware->machine().host_bandwidth.value();
     }
     if (price.ends ? plan_.pipeline == 1 : Degree(price.mask) <= 1) return 0;
-    const Span span =
-        price.ends ? spans_.PipelineHop() : spans_.Of(form_.masks[price.mask], rank_);
+    const Span span = price.ends ? spans_.PipelineHop() : spans_.Of(form_.masks[price.mask], rank_);
     *stream = StreamOf(span);
     return c_.network->TransferTime({price.collective, Bytes(bytes)}, span).value();
   }

@@ -27,11 +27,13 @@ TEST(SimulationLaws, Survey) {
     const Simulation s = Played(plan);
     double peak = 0;
     for (const SimulatedRank& r : s.ranks) peak = std::max(peak, r.peak);
-    printf("SURVEY step %+.3e peak %+.3e hides %d approx %d p %d v %d m %d sched %s acc %s share %g split %d\n",
-           s.makespan / e.step - 1, peak / e.peak - 1, s.hides, e.approximate, plan.plan().pipeline,
-           plan.plan().chunks, plan.plan().micro_batches, plan.composition().schedule_name.c_str(),
-           plan.composition().rules.name.c_str(), plan.composition().overlap_share,
-           plan.order() ? plan.order()->splits_backward : 0);
+    printf(
+        "SURVEY step %+.3e peak %+.3e hides %d approx %d p %d v %d m %d sched %s acc %s share %g "
+        "split %d\n",
+        s.makespan / e.step - 1, peak / e.peak - 1, s.hides, e.approximate, plan.plan().pipeline,
+        plan.plan().chunks, plan.plan().micro_batches, plan.composition().schedule_name.c_str(),
+        plan.composition().rules.name.c_str(), plan.composition().overlap_share,
+        plan.order() ? plan.order()->splits_backward : 0);
     if (std::abs(s.makespan / e.step - 1) > 0.02) printf("%s\n", plan.text.c_str());
   }
 }
