@@ -98,8 +98,8 @@ Simulation Simulate(const Composition& composition, const Plan& plan, const Comp
 
 // Down to layers, ops and collectives: calls for each, in order.
 struct PieceSlice {
-  std::size_t layer_class = 0;
-  int layer = 0;  // of this class, on the stage
+  std::size_t layer_class = 0;  // behind the classes: what a rank does once; then: under the blocks
+  int layer = 0;                // of this class, on the stage; below 0: gathers and reductions
   const Piece* piece = nullptr;
   double start = 0, end = 0;
 };

@@ -17,9 +17,9 @@ LayerPass PassOf(const LayerPrices& layer, WorkKind kind) {
     case WorkKind::kF:
       return {layer.forward_seconds, 0, layer.gather_forward, {}};
     case WorkKind::kI:
-      return {layer.input_seconds, layer.replay_seconds, layer.gather_backward, layer.scatter};
+      return {layer.input_seconds, layer.replay_seconds, layer.gather_backward, {}};
     case WorkKind::kW:
-      return {layer.weight_seconds, 0, {}, {}};
+      return {layer.weight_seconds, 0, {}, layer.scatter};
     default:
       return {layer.input_seconds + layer.weight_seconds, layer.replay_seconds,
               layer.gather_backward, layer.scatter};
@@ -33,7 +33,7 @@ Traffic Times(Traffic traffic, double n) {
 
 class PassPlayer {
  public:
-  PassPlayer(double overlap_share, const BlockVisitor* visit)
+  PassPlayer(double overlap_share, const PassVisitor* visit)
       : share_(overlap_share), visit_(visit) {}
 
   // n layers, gathered `unit` at a time.
@@ -77,21 +77,31 @@ class PassPlayer {
       double travels = i == 0 ? backlog : size(i - 1) * pass.scatter.seconds;
       if (i + 1 < units) travels += size(i + 1) * pass.gather.seconds;
       if (!begun_ && i == 0) out_.slack = std::max(0.0, cover - travels);
+      // Kernels of both share processors and memory: what hides slows down what hides it.
+      const double slower = (1 - share_) * std::min(cover, travels);
       if (visit_ != nullptr) {
         const int whole = std::max(1, static_cast<int>(std::ceil(size(i) - 1e-9)));
+        const double stretch = cover > 0 ? (cover + slower) / cover : 1;
         for (int layer = 0; layer < whole; ++layer) {
-          (*visit_)(k, static_cast<int>(std::lround(i * unit)) + layer, size(i) / whole,
-                    at_ + layer * cover / whole);
+          visit_->block(k, static_cast<int>(std::lround(i * unit)) + layer, size(i) / whole,
+                        at_ + layer * stretch * cover / whole, stretch);
         }
+        double from = at_ + (i == 0 ? backlog : 0);
+        const auto travel = [&](const Traffic& traffic, double layers) {
+          const double seconds = layers * traffic.seconds;
+          if (seconds > 0) visit_->traffic(traffic, from, from + seconds);
+          from += seconds;
+        };
+        if (i + 1 < units) travel(pass.gather, size(i + 1));
+        if (i > 0) travel(pass.scatter, size(i - 1));
       }
-      // Kernels of both share processors and memory: what hides slows down what hides it.
-      at_ += std::max(cover, travels) + (1 - share_) * std::min(cover, travels);
+      at_ += std::max(cover, travels) + slower;
     }
     last_ = size(units - 1);
   }
 
   const double share_;
-  const BlockVisitor* visit_;
+  const PassVisitor* visit_;
   PassShape out_;
   bool begun_ = false;
   double at_ = 0, tail_end_ = 0, last_ = 1;
@@ -107,7 +117,7 @@ double LayersOfClass(const Composition& c, const Plan& plan, int stage, bool fir
 }
 
 PassShape ShapeOfPass(const Composition& c, const Plan& plan, const RankPrices& prices, int stage,
-                      bool first, WorkKind kind, const BlockVisitor* visit) {
+                      bool first, WorkKind kind, const PassVisitor* visit) {
   PassPlayer player(c.overlap_share, visit);
   const std::size_t classes = c.form.classes.size();
   for (std::size_t i = 0; i <= classes; ++i) {
@@ -131,12 +141,13 @@ void EachPiece(const Composition& c, const Plan& plan, const Simulation& simulat
     const PassShape whole = ShapeOfPass(c, plan, prices, stage, first, kind);
     // Straggling, jitter, or a schedule whose passes are equal by an accounting's rule.
     const double scale = whole.body > 0 ? seconds / whole.body : 0;
-    const BlockVisitor blocks = [&](std::size_t k, int block, double layers, double start) {
+    PassVisitor visitor;
+    visitor.block = [&](std::size_t k, int block, double layers, double start, double stretch) {
       const LayerPrices& layer = prices.layers[k];
       double at = begin + start * scale;
       const auto each = [&](const std::vector<Piece>& pieces) {
         for (const Piece& piece : pieces) {
-          const double end = at + piece.seconds * layers * scale;
+          const double end = at + piece.seconds * layers * stretch * scale;
           if (end > at) visit({k, block, &piece, at, end});
           at = end;
         }
@@ -145,7 +156,13 @@ void EachPiece(const Composition& c, const Plan& plan, const Simulation& simulat
       if (kind == WorkKind::kI || kind == WorkKind::kB) each(layer.input);
       if (kind == WorkKind::kW || kind == WorkKind::kB) each(layer.weight);
     };
-    ShapeOfPass(c, plan, prices, stage, first, kind, &blocks);
+    visitor.traffic = [&](const Traffic& traffic, double start, double end) {
+      Piece piece;
+      piece.stream = traffic.stream;
+      piece.transfer = traffic.transfer;
+      visit({c.form.classes.size() + 1, -1, &piece, begin + start * scale, begin + end * scale});
+    };
+    ShapeOfPass(c, plan, prices, stage, first, kind, &visitor);
     begin += seconds;
   };
   if (pair) {

@@ -92,6 +92,12 @@ class Tracer {
     return static_cast<int>(tracks.size()) - 1;
   }
 
+  // Beside what the passes block for: the data-parallel group has a communicator of its own.
+  int DataTrack(int rank, Stream stream, std::int64_t start, std::int64_t end) {
+    return TrackFor(rank, absl::StrCat(Name(stream), ", data"), 8 + static_cast<int>(stream), start,
+                    end);
+  }
+
   static std::string Head(const std::string& name, const char* category, const std::string& args) {
     return absl::StrCat("\"name\":", Quoted(name), ",\"cat\":\"", category, "\"",
                         args.empty() ? "" : absl::StrCat(",\"args\":{", args, "}"));
@@ -153,6 +159,12 @@ class Tracer {
     std::pair<std::size_t, int> last(classes + 1, -1);
     EachPiece(c_, c_.plan, s_, pass, [&](const PieceSlice& piece) {
       const std::int64_t start = Nanoseconds(piece.start), end = Nanoseconds(piece.end);
+      const Stream stream = piece.piece->stream;
+      if (piece.layer < 0) {
+        const int track = DataTrack(pass.rank, stream, start, end);
+        slices.push_back({track, start, end, PieceHead(piece)});
+        return;
+      }
       const std::pair<std::size_t, int> layer(piece.layer_class, piece.layer);
       if (layer != last) {
         last = layer;
@@ -163,7 +175,6 @@ class Tracer {
         slices.push_back({0, start, end, Head(absl::StrCat(name, " ", piece.layer), "layer", "")});
       }
       slices[layer_slice].end = end;
-      const Stream stream = piece.piece->stream;
       const int track = stream == Stream::kCompute ? 0
                                                    : TrackFor(pass.rank, Name(stream),
                                                               static_cast<int>(stream), start, end);
