@@ -115,7 +115,7 @@ int SimulateCommand(const std::vector<std::string>& args, Streams streams) {
   const Composition& c = *p.planned.composed.composition;
   for (const std::string& straggler : request.stragglers) {
     const std::string wrong = AddStraggler(straggler, c.plan.pipeline, &options.factors);
-    if (!wrong.empty()) return line.Fail(wrong, "write --straggler 1=1.2");
+    if (!wrong.empty()) return line.Fail(wrong, "write --straggler 0=1.2");
   }
   const int world = WorldOf(c);
   if (request.devices == "all") first = world;

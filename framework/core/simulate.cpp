@@ -231,7 +231,7 @@ class Player {
     double at = pass.start;
     const auto play = [&](int chunk, std::size_t kind) {
       const PassShape& shape = Shape(rank, chunk, kind);
-      const double begin = Begin(rank, shape, at, kind);
+      const double begin = Begin(rank, shape, at);
       if (at == pass.start) pass.compute = begin;
       pass.replay += shape.replay * pass.scale;
       at = begin + shape.body * pass.scale + backlog_;
@@ -264,7 +264,7 @@ class Player {
 
   // When its first block can begin: gathered, and what trailed the pass before has gone through.
   // Sets what of the two shared the link and is made up for under the first block.
-  double Begin(int rank, const PassShape& shape, double at, std::size_t) {
+  double Begin(int rank, const PassShape& shape, double at) {
     State& state = state_[Size(rank)];
     const double rest = std::max(0.0, state.tail_end - at);
     const double lead = shape.lead.seconds;

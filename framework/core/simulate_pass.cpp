@@ -12,6 +12,7 @@ struct LayerPass {
   Traffic gather, scatter;
 };
 
+// Of a split backward the input gradients need the weights, and the weight gradients are reduced.
 LayerPass PassOf(const LayerPrices& layer, WorkKind kind) {
   switch (kind) {
     case WorkKind::kF:

@@ -70,7 +70,7 @@ class Pricer {
       case Bucket::kReplay:
         return at(Phase::kReplay);
       case Bucket::kInputGradient:
-        return std::max(at(Phase::kInputGradient), -1);
+        return at(Phase::kInputGradient);
       case Bucket::kWeightGradient:
         return at(Phase::kWeightGradient);
     }

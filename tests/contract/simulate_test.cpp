@@ -26,8 +26,8 @@ std::string Scenario(const std::string& name) {
   return absl::StrCat(SHARDLAB_SOURCE_DIR, "/scenarios/", name, ".toml");
 }
 
-ProgramRun Run(const std::string& command, const std::string& scenario,
-               std::vector<std::string> more = {}) {
+ProgramRun RunOn(const std::string& command, const std::string& scenario,
+                 std::vector<std::string> more = {}) {
   more.insert(more.begin(), {command, Scenario(scenario)});
   return RunProgram(more);
 }
@@ -35,7 +35,7 @@ ProgramRun Run(const std::string& command, const std::string& scenario,
 Json Document(const std::string& command, const std::string& scenario,
               std::vector<std::string> more = {}) {
   more.insert(more.end(), {"--format", "json"});
-  const ProgramRun run = Run(command, scenario, more);
+  const ProgramRun run = RunOn(command, scenario, more);
   EXPECT_EQ(run.status, 0) << run.err;
   return run.status == 0 ? Json::parse(run.out) : Json();
 }
@@ -79,14 +79,16 @@ TEST(SimulateCommand, MessagesAreSentAndReceived) {
   for (const Json& event : doc["events"]) {
     sends += event["kind"] == "SEND";
     receives += event["kind"] == "RECV";
-    if (event["kind"] == "SEND") EXPECT_EQ(event["stream"], "send/recv");
+    if (event["kind"] == "SEND") {
+      EXPECT_EQ(event["stream"], "send/recv");
+    }
   }
   EXPECT_EQ(sends, 128);
   EXPECT_EQ(receives, 128);
 }
 
 TEST(SimulateCommand, TheChartFillsTheTerminalAndHasColourOnOneOnly) {
-  const ProgramRun run = Run("simulate", "llama3.1-70b-32xh100", {"--gantt"});
+  const ProgramRun run = RunOn("simulate", "llama3.1-70b-32xh100", {"--gantt"});
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("plan says the same"));
   EXPECT_THAT(run.out, HasSubstr("most memory 55.505 GB on pipeline rank 0"));
@@ -96,8 +98,8 @@ TEST(SimulateCommand, TheChartFillsTheTerminalAndHasColourOnOneOnly) {
 }
 
 TEST(SimulateCommand, WhatOnlyOneOfThemCanKnowIsSaid) {
-  const ProgramRun run = Run("simulate", "llama3.1-70b-32xh100",
-                             {"--straggler", "1=1.5", "--jitter", "0.02", "--seed", "7"});
+  const ProgramRun run = RunOn("simulate", "llama3.1-70b-32xh100",
+                               {"--straggler", "1=1.5", "--jitter", "0.02", "--seed", "7"});
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("without stragglers and jitter"));
   const Json doc = Document("simulate", "llama3.1-70b-32xh100", {"--straggler", "1=1.5"});
@@ -110,7 +112,7 @@ TEST(SimulateCommand, ATraceHasTracksArrowsAndCounters) {
       (std::filesystem::temp_directory_path() / "shardlab_simulate_trace.json").string();
   const auto trace = [&](std::vector<std::string> more) {
     more.insert(more.end(), {"--trace", file, "--set", "accounting=operator"});
-    const ProgramRun run = Run("simulate", "llama3.1-70b-32xh100", more);
+    const ProgramRun run = RunOn("simulate", "llama3.1-70b-32xh100", more);
     EXPECT_EQ(run.status, 0) << run.err;
     std::ifstream in(file);
     return Json::parse(in);
