@@ -24,6 +24,9 @@ TIMES = {
     "compose_70b_3d": (1e-3, "from the scenario's text to a composition"),
     "evaluate_moe_deepseek_v3": (3e-6, "experts, latent attention, five kinds of axes"),
     "compose_moe_deepseek_v3": (3e-3, "the same with every kind of strategy on"),
+    "simulate_70b_32_devices": (20e-3, "the same plan played event by event, with memory over time"),
+    "simulate_1024_devices": (1.0, "sixteen pipeline ranks, 128 micro-batches"),
+    "write_trace_70b": (0.3, "every layer, op and collective of two ranks as Chrome trace JSON"),
     "play_1f1b_16x128": (15e-6, "16 ranks, 128 micro-batches, 4,096 events"),
 }
 # The limits are those of a machine that plays 16 ranks x 128 micro-batches, 4,096 dependent additions and maxima, in

@@ -6,49 +6,12 @@
 #include "base/text.h"
 #include "io/quantity.h"
 #include "io/schedule_study.h"
+#include "io/timeline_chart.h"
 
 namespace shardlab {
 namespace {
 
 std::string Percent(double fraction) { return absl::StrCat(Significant(100 * fraction, 4), " %"); }
-
-struct Ink {
-  const char *kind, *color;
-};
-constexpr Ink kInks[] = {{"F", "34"}, {"I", "36"}, {"W", "32"}, {"B", "35"},
-                         {"+", "33"}, {"R", "31"}, {"/", "2"}};
-
-// One line of the chart, painted run by run.
-std::string Painted(const std::string& line, const TextStyle& style) {
-  if (!style.color) return line;
-  const auto color = [](char letter) {
-    for (const Ink& ink : kInks) {
-      if (std::toupper(static_cast<unsigned char>(letter)) == ink.kind[0]) return ink.color;
-    }
-    return "0";
-  };
-  std::string out;
-  for (std::size_t begin = 0; begin < line.size();) {
-    std::size_t end = begin;
-    while (end < line.size() && color(line[end]) == color(line[begin])) ++end;
-    out += style.Paint(color(line[begin]), line.substr(begin, end - begin));
-    begin = end;
-  }
-  return out;
-}
-
-// Columns for the makespan: a whole number for the shortest op where they are all of one length and
-// there is room.
-std::size_t Columns(const ScheduleStudy& study, std::size_t room) {
-  double unit = study.timeline.makespan;
-  for (const TimedWork& w : study.timeline.works) {
-    if (w.end > w.start) unit = std::min(unit, w.end - w.start);
-  }
-  const double steps = study.timeline.makespan / unit;
-  const auto whole = static_cast<std::size_t>(std::llround(steps));
-  if (whole == 0 || whole > room || std::abs(steps - std::round(steps)) > 1e-6) return room;
-  return whole * std::min<std::size_t>(room / whole, 4);
-}
 
 }  // namespace
 
@@ -81,49 +44,19 @@ std::string StudyText(const ScheduleStudy& study, const TextStyle& style) {
 
 std::string StudyChart(const ScheduleStudy& study, const TextStyle& style) {
   const Timeline& t = study.timeline;
-  constexpr std::size_t kBefore = 9, kAfter = 14;
-  const auto width = static_cast<std::size_t>(std::max(60, style.width));
-  const std::size_t columns =
-      t.makespan > 0 ? Columns(study, width - kBefore - kAfter) : width - kBefore - kAfter;
-  const auto column = [&](double time) {
-    return t.makespan <= 0 ? std::size_t{0}
-                           : static_cast<std::size_t>(
-                                 std::llround(time / t.makespan * static_cast<double>(columns)));
-  };
-  std::vector<std::string> lines(t.ranks.size(), std::string(columns, '/'));
-  const auto draw = [&](int rank, double start, double end, const char* kind) {
-    std::string& line = lines[static_cast<std::size_t>(rank)];
-    const std::string letters = kind;
-    const std::size_t from = column(start), to = std::min(column(end), columns);
-    for (std::size_t at = from; at < to; ++at) {
-      if (letters.size() > 1) {  // a pair
-        line[at] = to - from >= letters.size() ? letters[(at - from) % letters.size()] : '+';
-      } else {
-        line[at] = at == from
-                       ? letters[0]
-                       : static_cast<char>(std::tolower(static_cast<unsigned char>(letters[0])));
-      }
-    }
-  };
+  Chart chart;
+  chart.makespan = chart.shortest = t.makespan;
+  for (const RankTimeline& rank : t.ranks) chart.in_flight.push_back(rank.peak_in_flight);
   for (const TimedWork& w : t.works) {
+    if (w.end > w.start) chart.shortest = std::min(chart.shortest, w.end - w.start);
     const double replayed = Replays(w.work.kind) ? w.start + study.times.recompute : w.start;
-    if (replayed > w.start) draw(w.rank, w.start, replayed, "R");
-    draw(w.rank, replayed, w.end, Name(w.work.kind));
+    if (replayed > w.start) chart.slices.push_back({w.rank, w.start, replayed, "R"});
+    chart.slices.push_back({w.rank, replayed, w.end, Name(w.work.kind)});
   }
-  std::string out;
-  for (std::size_t r = 0; r < lines.size(); ++r) {
-    absl::StrAppend(&out, absl::StrFormat("rank %-3d ", r), Painted(lines[r], style), "  ",
-                    t.ranks[r].peak_in_flight, " in flight\n");
-  }
-  absl::StrAppend(&out, std::string(kBefore, ' '),
-                  style.Dim(absl::StrCat("0", std::string(columns > 12 ? columns - 11 : 1, ' '),
-                                         absl::StrFormat("%10s", FormatSeconds(t.makespan)))),
-                  "\n\n");
-  absl::StrAppend(&out,
-                  style.Dim(Wrapped("F forward  I input gradient  W weight gradient  B both  F+B "
-                                    "overlapped pair  R recompute  / idle; a capital begins an op",
-                                    0, width)));
-  return out;
+  chart.legend =
+      "F forward  I input gradient  W weight gradient  B both  F+B overlapped pair  R recompute  / "
+      "idle; a capital begins an op";
+  return ChartText(chart, style);
 }
 
 std::string StudyEvents(const ScheduleStudy& study) {
