@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "app/compare_command.h"
+#include "app/lesson_command.h"
 #include "app/plan_command.h"
 #include "app/plugins_command.h"
 #include "app/schedule_command.h"
@@ -32,12 +33,13 @@ struct Command {
   int (*run)(const std::vector<std::string>& args, Streams streams);
 };
 
-constexpr std::array<Command, 8> kCommands = {{
+constexpr std::array<Command, 9> kCommands = {{
     {"plan", "does it fit, how fast, what travels where", &PlanCommand},
     {"explain", "where a number comes from", &ExplainCommand},
     {"compare", "two plans side by side", &CompareCommand},
     {"validate", "published measurements against predictions", &ValidateCommand},
     {"schedule", "a pipeline schedule alone, with given times", &ScheduleCommand},
+    {"lesson", "the course: 22 steps with live figures and drills", &LessonCommand},
     {"plugins", "what is loaded, its parameters, try a library, start a new one", &Plugins},
     {"models", "the models and their presets", &ModelsCommand},
     {"hardware", "the machines and their presets", &HardwareCommand},
