@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "app/compare_command.h"
+#include "app/lesson_command.h"
 #include "app/plan_command.h"
 #include "app/plugins_command.h"
 #include "app/schedule_command.h"
@@ -41,6 +42,7 @@ constexpr std::array<Command, 9> kCommands = {{
     {"simulate", "a step played event by event: timeline, memory over time, trace",
      &SimulateCommand},
     {"schedule", "a pipeline schedule alone, with given times", &ScheduleCommand},
+    {"lesson", "the course: 22 steps with live figures and drills", &LessonCommand},
     {"plugins", "what is loaded, its parameters, try a library, start a new one", &Plugins},
     {"models", "the models and their presets", &ModelsCommand},
     {"hardware", "the machines and their presets", &HardwareCommand},

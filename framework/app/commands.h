@@ -8,6 +8,7 @@
 // Exit status: 0 done; 2 the user's input is wrong; 3 --require-fit and no plan fits; 4 an [expect]
 // does not hold; 1 anything else.
 
+#include <istream>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ namespace shardlab {
 // What the process knows of its terminal; a test leaves the defaults.
 struct Terminal {
   int width = 100;
+  std::istream* in = nullptr;  // where a person answers; none: nobody does
   bool color_out = false, color_err = false;
   std::string program = "shardlab";  // argv[0], to find plugins beside it
 };

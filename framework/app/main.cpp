@@ -11,6 +11,7 @@ namespace {
 shardlab::Terminal ThisTerminal(const char* program) {
   shardlab::Terminal terminal;
   terminal.program = program;
+  terminal.in = &std::cin;
   const char* no_color = std::getenv("NO_COLOR");
   const bool wanted = no_color == nullptr || *no_color == '\0';
   terminal.color_out = wanted && isatty(STDOUT_FILENO) != 0;

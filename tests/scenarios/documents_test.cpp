@@ -1,7 +1,7 @@
 // What the documents tell a reader to type is typed: every ```sh block of README.md, docs/,
-// scenarios/README.md and the plugins' README files runs with `bash -e` from the repository root,
-// with this build's shardlab first on the path, and ends with exit status 0. In the top README a
-// ```text block right behind one is its output, to the letter. Blocks marked
+// lessons/, scenarios/README.md and the plugins' README files runs with `bash -e` from the
+// repository root, with this build's shardlab first on the path, and ends with exit status 0. In
+// the top README a ```text block right behind one is its output, to the letter. Blocks marked
 // ```sh no-run are left out; only setting up may be in one.
 
 #include <gtest/gtest.h>
@@ -45,6 +45,7 @@ std::vector<fs::path> Documents() {
     }
   };
   below("docs", false);
+  below("lessons", false);
   below("plugins", true);
   std::sort(found.begin(), found.end());
   return found;
