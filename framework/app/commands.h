@@ -18,6 +18,7 @@ namespace shardlab {
 struct Terminal {
   int width = 100;
   bool color_out = false, color_err = false;
+  bool progress = false;             // standard error is a terminal
   std::string program = "shardlab";  // argv[0], to find plugins beside it
 };
 

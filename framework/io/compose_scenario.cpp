@@ -21,9 +21,9 @@
 namespace shardlab {
 namespace {
 
-const std::vector<std::string> kTables = {"model",    "hardware",  "training",  "strategy",
-                                          "schedule", "precision", "optimizer", "software",
-                                          "mesh",     "sweep",     "search",    "expect"};
+const std::vector<std::string> kTables = {
+    "model",    "hardware", "training", "strategy", "schedule", "precision", "optimizer",
+    "software", "mesh",     "sweep",    "filter",   "search",   "expect"};
 
 // A plugin object with where its parameters stand.
 struct Loaded {
