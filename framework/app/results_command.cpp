@@ -87,8 +87,8 @@ int ResultsCommand(const std::vector<std::string>& args, Streams streams) {
   if (std::find(verbs.begin(), verbs.end(), verb) == verbs.end()) {
     const std::string near = Nearest(verb, verbs);
     return line.Fail(
-        absl::StrCat("results cannot ", verb),
-        near.empty() ? "it can list and show" : absl::StrCat("did you mean \"", near, "\"?"));
+        absl::StrCat("results has no \"", verb, "\""),
+        near.empty() ? "it has list and show" : absl::StrCat("did you mean \"", near, "\"?"));
   }
   Diagnostics diagnostics;
   std::optional<Condition> keep;
