@@ -10,6 +10,7 @@
 #include "app/plan_command.h"
 #include "app/plugins_command.h"
 #include "app/schedule_command.h"
+#include "app/search_command.h"
 #include "app/sweep_command.h"
 #include "app/validate_command.h"
 #include "base/text.h"
@@ -33,13 +34,14 @@ struct Command {
   int (*run)(const std::vector<std::string>& args, Streams streams);
 };
 
-constexpr std::array<Command, 10> kCommands = {{
+constexpr std::array<Command, 11> kCommands = {{
     {"plan", "does it fit, how fast, what travels where", &PlanCommand},
     {"explain", "where a number comes from", &ExplainCommand},
     {"compare", "two plans side by side", &CompareCommand},
     {"validate", "published measurements against predictions", &ValidateCommand},
     {"sweep", "every combination of a file's [sweep], to SQLite, CSV and JSON", &SweepCommand},
     {"results", "stored sweeps: list, filter, export", &ResultsCommand},
+    {"search", "the best legal plans for a model on a machine", &SearchCommand},
     {"schedule", "a pipeline schedule alone, with given times", &ScheduleCommand},
     {"plugins", "what is loaded, its parameters, try a library, start a new one", &Plugins},
     {"models", "the models and their presets", &ModelsCommand},
