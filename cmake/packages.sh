@@ -12,7 +12,7 @@
 SHARDLAB_BUILD_PACKAGES=(
   g++ cmake ninja-build pkg-config
   libboost-dev libboost-program-options-dev
-  libtomlplusplus-dev libabsl-dev nlohmann-json3-dev
+  libtomlplusplus-dev libabsl-dev nlohmann-json3-dev libsqlite3-dev
   ccache
 )
 SHARDLAB_TEST_PACKAGES=(

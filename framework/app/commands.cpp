@@ -11,7 +11,9 @@
 #include "app/plan_command.h"
 #include "app/plugins_command.h"
 #include "app/schedule_command.h"
+#include "app/search_command.h"
 #include "app/simulate_command.h"
+#include "app/sweep_command.h"
 #include "app/validate_command.h"
 #include "base/text.h"
 
@@ -34,13 +36,17 @@ struct Command {
   int (*run)(const std::vector<std::string>& args, Streams streams);
 };
 
-constexpr std::array<Command, 9> kCommands = {{
+constexpr std::array<Command, 13> kCommands = {{
+constexpr std::array<Command, 13> kCommands = {{
     {"plan", "does it fit, how fast, what travels where", &PlanCommand},
     {"explain", "where a number comes from", &ExplainCommand},
     {"compare", "two plans side by side", &CompareCommand},
     {"validate", "published measurements against predictions", &ValidateCommand},
     {"simulate", "a step played event by event: timeline, memory over time, trace",
      &SimulateCommand},
+    {"sweep", "every combination of a file's [sweep], to SQLite, CSV and JSON", &SweepCommand},
+    {"results", "stored sweeps: list, filter, export", &ResultsCommand},
+    {"search", "the best legal plans for a model on a machine", &SearchCommand},
     {"schedule", "a pipeline schedule alone, with given times", &ScheduleCommand},
     {"lesson", "the course: 22 steps with live figures and drills", &LessonCommand},
     {"plugins", "what is loaded, its parameters, try a library, start a new one", &Plugins},

@@ -20,6 +20,7 @@ struct Terminal {
   int width = 100;
   std::istream* in = nullptr;  // where a person answers; none: nobody does
   bool color_out = false, color_err = false;
+  bool progress = false;             // standard error is a terminal
   std::string program = "shardlab";  // argv[0], to find plugins beside it
 };
 

@@ -7,6 +7,7 @@
 #include "io/expectations.h"
 #include "io/plan_document.h"
 #include "io/plan_text.h"
+#include "io/scalar_paths.h"
 #include "io/suggest.h"
 
 namespace shardlab {
@@ -17,26 +18,12 @@ namespace po = boost::program_options;
 // One row of scalars: name of each path, then its value.
 void PrintCsv(const nlohmann::ordered_json& document, std::ostream& out) {
   std::string header, row;
-  const auto quote = [](std::string text) {
-    if (text.find_first_of(",\"\n") == std::string::npos) return text;
-    std::string quoted = "\"";
-    for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-    return quoted + "\"";
-  };
-  const std::function<void(const nlohmann::ordered_json&, const std::string&)> walk =
-      [&](const auto& json, const std::string& path) {
-        if (json.is_object()) {
-          for (const auto& [key, value] : json.items())
-            walk(value, path.empty() ? key : absl::StrCat(path, ".", key));
-        } else if (!json.is_array()) {
-          absl::StrAppend(&header, header.empty() ? "" : ",", path);
-          absl::StrAppend(&row, row.empty() ? "" : ",",
-                          quote(json.is_string() ? json.template get<std::string>() : json.dump()));
-        }
-      };
-  for (const char* part :
-       {"scenario", "accounting", "model", "hardware", "plan", "memory", "time", "throughput"})
-    walk(document[part], part);
+  for (const auto& [path, value] :
+       ScalarPaths(document, {"scenario", "accounting", "model", "hardware", "plan", "memory",
+                              "time", "throughput"})) {
+    absl::StrAppend(&header, header.empty() ? "" : ",", path);
+    absl::StrAppend(&row, row.empty() ? "" : ",", CsvField(value));
+  }
   out << header << "\n" << row << "\n";
 }
 

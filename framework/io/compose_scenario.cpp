@@ -21,9 +21,9 @@
 namespace shardlab {
 namespace {
 
-const std::vector<std::string> kTables = {"model",    "hardware",  "training",  "strategy",
-                                          "schedule", "precision", "optimizer", "software",
-                                          "mesh",     "sweep",     "search",    "expect"};
+const std::vector<std::string> kTables = {
+    "model",    "hardware", "training", "strategy", "schedule", "precision", "optimizer",
+    "software", "mesh",     "sweep",    "filter",   "search",   "expect"};
 
 // A plugin object with where its parameters stand.
 struct Loaded {
@@ -34,8 +34,9 @@ struct Loaded {
 
 class Composer {
  public:
-  Composer(const PluginRegistry& registry, const Scenario& scenario, Diagnostics* diagnostics)
-      : registry_(registry), scenario_(scenario), diagnostics_(*diagnostics) {}
+  Composer(const PluginRegistry& registry, const Scenario& scenario, Diagnostics* diagnostics,
+           ComposeWhat what)
+      : registry_(registry), scenario_(scenario), diagnostics_(*diagnostics), what_(what) {}
 
   ComposedScenario Run() {
     if (scenario_.root.kind != Value::kTable) return std::move(out_);
@@ -633,6 +634,10 @@ class Composer {
     c.edited = std::move(*edited);
     c.states = OptimizerStatesOf(c.edited.program, *c.optimizer, c.precision);
     c.form = CompileForm(c.edited, c.precision, c.states, c.rules, *c.optimizer);
+    if (what_ == ComposeWhat::kCompositionOnly) {
+      out_.composition = std::move(composition);
+      return;
+    }
     const std::optional<Plan> plan = MakePlan(c, out_.request, &c.splits, &diagnostics_);
     if (!plan) return;
     c.plan = *plan;
@@ -642,6 +647,7 @@ class Composer {
   const PluginRegistry& registry_;
   const Scenario& scenario_;
   Diagnostics& diagnostics_;
+  ComposeWhat what_;
   ComposedScenario out_;
   std::optional<Accounting> accounting_;
   Precision precision_;
@@ -656,11 +662,11 @@ class Composer {
 }  // namespace
 
 ComposedScenario ComposeScenario(const PluginRegistry& registry, const Scenario& scenario,
-                                 Diagnostics* diagnostics) {
-  if (!ImportsHf(scenario)) return Composer(registry, scenario, diagnostics).Run();
+                                 Diagnostics* diagnostics, ComposeWhat what) {
+  if (!ImportsHf(scenario)) return Composer(registry, scenario, diagnostics, what).Run();
   Scenario imported = scenario;
   if (!ImportHf(registry, &imported, diagnostics)) return {};
-  return Composer(registry, imported, diagnostics).Run();
+  return Composer(registry, imported, diagnostics, what).Run();
 }
 
 }  // namespace shardlab

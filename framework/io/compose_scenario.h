@@ -32,7 +32,12 @@ struct ComposedScenario {
   std::vector<std::shared_ptr<Plugin>> plugins;
 };
 
+// kCompositionOnly: the degrees of the scenario are not checked and the composition has no plan
+// and no layer split yet; a search makes its own by MakePlan.
+enum class ComposeWhat { kPlan, kCompositionOnly };
+
 ComposedScenario ComposeScenario(const PluginRegistry& registry, const Scenario& scenario,
-                                 Diagnostics* diagnostics);
+                                 Diagnostics* diagnostics,
+                                 ComposeWhat what = ComposeWhat::kPlan);
 
 }  // namespace shardlab

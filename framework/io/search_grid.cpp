@@ -1,0 +1,512 @@
+#include "io/search_grid.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "base/text.h"
+#include "core/composition.h"
+#include "io/compose_scenario.h"
+#include "io/toml_value.h"
+
+namespace shardlab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kLeastTokens = 1024;  // of a context rank
+constexpr std::array<const char*, 3> kSchedules = {"pipeline-1f1b", "pipeline-interleaved",
+                                                   "pipeline-zb-h1"};
+
+// What the grid decides unless it is fixed or varied otherwise.
+const std::vector<std::string> kVaried = {"strategy.tensor.degree",
+                                          "strategy.tensor.sequence_parallel",
+                                          "strategy.context.degree",
+                                          "strategy.expert.degree",
+                                          "strategy.expert.tensor_degree",
+                                          "strategy.zero.stage",
+                                          "strategy.fsdp.shard",
+                                          "strategy.checkpointing.mode",
+                                          "strategy.checkpointing.layers",
+                                          "schedule.plugin",
+                                          "schedule.degree",
+                                          "schedule.chunks",
+                                          "training.micro_batch_size"};
+
+const std::vector<std::string> kSearchKeys = {"fix", "objective", "min_headroom", "vary", "when"};
+
+const Place& KeyPlace(const Value& value) {
+  return value.key_place.line > 0 ? value.key_place : value.place;
+}
+
+void Erase(Value* root, const std::string& path) {
+  const std::size_t dot = path.rfind('.');
+  Value* table = root;
+  std::size_t from = 0;
+  while (table != nullptr && from < path.size() && dot != std::string::npos && from <= dot) {
+    const std::size_t next = path.find('.', from);
+    table = table->Find(path.substr(from, next - from));
+    from = next + 1;
+    if (next == dot) break;
+  }
+  if (table == nullptr || table->kind != Value::kTable) return;
+  const std::string last = dot == std::string::npos ? path : path.substr(dot + 1);
+  auto& entries = table->table;
+  entries.erase(std::remove_if(entries.begin(), entries.end(),
+                               [&](const auto& entry) { return entry.first == last; }),
+                entries.end());
+}
+
+void Set(Value* root, const std::string& key, Value value) {
+  value.place = {"[search]", 0, 0, key};
+  value.key_place = value.place;
+  Diagnostics ignored;
+  if (const auto path = ParseTomlKey(key)) SetAtPath(root, *path, std::move(value), ignored);
+}
+
+std::vector<int> PowersOfTwo(long long most) {
+  std::vector<int> powers;
+  for (int n = 1; n <= most; n *= 2) powers.push_back(n);
+  return powers;
+}
+
+// What the composition of the file's own model and machine says.
+struct Facts {
+  int devices = 1, domain = 1, layers = 1, experts = 0;
+  long long sequence = 1;
+  bool priced = false;
+};
+
+class GridReader {
+ public:
+  GridReader(const PluginRegistry& registry, const Scenario& scenario, Diagnostics* diagnostics)
+      : registry_(registry), scenario_(scenario), diagnostics_(*diagnostics) {}
+
+  std::optional<SearchGrid> Run() {
+    if (scenario_.root.kind != Value::kTable) return std::nullopt;
+    grid_.base = scenario_;
+    grid_.base.root = scenario_.root;
+    Table();
+    Bare();
+    if (diagnostics_.HasErrors()) return std::nullopt;
+    Dimensions();
+    Groups();
+    return std::move(grid_);
+  }
+
+ private:
+  // --- [search]
+
+  void Table() {
+    const Value* search = scenario_.root.Find("search");
+    if (search == nullptr) return;
+    if (search->kind != Value::kTable) {
+      diagnostics_.Error("key.kind", search->place, "search must be a table",
+                         "write [search] on a line of its own, or leave it out");
+      return;
+    }
+    for (const auto& [key, value] : search->table) {
+      if (std::find(kSearchKeys.begin(), kSearchKeys.end(), key) != kSearchKeys.end()) continue;
+      const std::string near = Nearest(key, kSearchKeys);
+      diagnostics_.Error("key.unknown", KeyPlace(value),
+                         absl::StrCat("[search] has no key \"", key, "\""),
+                         near.empty() ? absl::StrCat("it has ", Enumerate(kSearchKeys))
+                                      : absl::StrCat("did you mean \"", near, "\"?"));
+    }
+    Goal(*search);
+    if (const Value* fix = search->Find("fix")) Fix(*fix);
+    if (const Value* vary = search->Find("vary")) Vary(*vary);
+  }
+
+  void Goal(const Value& search) {
+    if (const Value* value = search.Find("objective")) {
+      const std::optional<Objective> objective =
+          value->kind == Value::kText ? ParseObjective(value->text) : std::nullopt;
+      if (objective) {
+        grid_.objective = *objective;
+      } else {
+        diagnostics_.Error("search.objective", value->place,
+                           absl::StrCat("there is no objective ", ToToml(*value)),
+                           absl::StrCat("objectives: ", Enumerate(ObjectiveNames())));
+      }
+    }
+    if (const Value* value = search.Find("min_headroom")) {
+      const bool number = value->kind == Value::kNumber || value->kind == Value::kInteger;
+      if (number && value->number >= 0 && value->number < 1) {
+        grid_.min_headroom = value->number;
+      } else {
+        diagnostics_.Error("search.min_headroom", value->place,
+                           "min_headroom is the share of memory that stays free, from 0 to 1",
+                           "write min_headroom = 0.1");
+      }
+    }
+    if (const Value* value = search.Find("when")) {
+      if (value->kind == Value::kText) {
+        grid_.when = Condition::Parse(value->text, value->place, &diagnostics_);
+      } else {
+        diagnostics_.Error(
+            "condition.kind", value->place,
+            absl::StrCat("when must be a condition in quotes, not ", Value::Name(value->kind)));
+      }
+    }
+  }
+
+  void Fix(const Value& fix) {
+    if (fix.kind != Value::kArray) {
+      diagnostics_.Error("search.fix", fix.place, "fix must be a list of keys",
+                         "write fix = [\"strategy.tensor.degree\"]");
+      return;
+    }
+    for (const Value& key : fix.array) {
+      const bool text = key.kind == Value::kText;
+      const bool known =
+          text && std::any_of(kVaried.begin(), kVaried.end(), [&](const std::string& varied) {
+            return varied == key.text || varied.rfind(key.text + ".", 0) == 0;
+          });
+      if (known) {
+        fixed_.push_back(key.text);
+        continue;
+      }
+      const std::string near = text ? Nearest(key.text, kVaried) : "";
+      diagnostics_.Error("search.fix", key.place,
+                         absl::StrCat("the search does not vary ", ToToml(key), ": nothing to fix"),
+                         near.empty() ? absl::StrCat("it varies ", Enumerate(kVaried))
+                                      : absl::StrCat("did you mean \"", near, "\"?"));
+    }
+  }
+
+  // The same forms as in [sweep]: it is read as one.
+  void Vary(const Value& vary) {
+    if (vary.kind != Value::kTable) {
+      diagnostics_.Error("search.vary", vary.place, "vary must be a table of keys and values",
+                         "write vary = { \"training.micro_batch_size\" = [1, 2] }");
+      return;
+    }
+    Scenario as_sweep;
+    as_sweep.file = scenario_.file;
+    as_sweep.root.kind = Value::kTable;
+    as_sweep.root.table.emplace_back("sweep", vary);
+    const std::optional<SweepTable> table = ReadSweepTable(as_sweep, &diagnostics_);
+    if (table) varied_ = *table;
+  }
+
+  bool Fixed(const std::string& key) const {
+    return std::any_of(fixed_.begin(), fixed_.end(), [&](const std::string& fixed) {
+      return key == fixed || key.rfind(fixed + ".", 0) == 0;
+    });
+  }
+  bool IsVaried(const std::string& key) const {
+    for (const SweptKey* varied : varied_.Keys()) {
+      if (varied->key == key) return true;
+    }
+    return false;
+  }
+
+  // --- the file's own model and machine
+
+  // Composed without what the search decides, so that only real mistakes are left.
+  void Bare() {
+    Value& root = grid_.base.root;
+    sharding_as_file_ = Fixed("strategy.zero.stage") || Fixed("strategy.fsdp.shard") ||
+                        IsVaried("strategy.zero.stage") || IsVaried("strategy.fsdp.shard") ||
+                        root.FindPath("strategy.hierarchical-zero") != nullptr;
+    recomputation_as_file_ =
+        Fixed("strategy.checkpointing.mode") || Fixed("strategy.checkpointing.layers") ||
+        IsVaried("strategy.checkpointing.mode") || IsVaried("strategy.checkpointing.layers");
+    for (const char* key :
+         {"strategy.data.degree", "schedule.layers", "schedule.balance", "schedule.count_ends"})
+      Erase(&root, key);
+    if (!recomputation_as_file_) Erase(&root, "strategy.checkpointing");
+    Scenario bare = grid_.base;
+    for (const char* key : {"strategy.expert", "strategy.context"}) Erase(&bare.root, key);
+    ComposedScenario composed =
+        ComposeScenario(registry_, bare, &diagnostics_, ComposeWhat::kCompositionOnly);
+    if (composed.composition == nullptr) return;
+    const Composition& c = *composed.composition;
+    grid_.name = composed.name;
+    grid_.defaults = composed.resolved;
+    facts_.devices = c.hardware->machine().devices;
+    facts_.domain = c.hardware->machine().tiers.empty() ? facts_.devices
+                                                        : c.hardware->machine().tiers[0].devices;
+    facts_.layers = static_cast<int>(c.edited.program.facts.layers);
+    facts_.sequence = static_cast<long long>(c.training.sequence_length);
+    facts_.priced = c.hardware->machine().price_per_device_hour > 0;
+    const DimensionId experts = c.edited.program.FindDimension("expert");
+    if (experts.valid())
+      facts_.experts = static_cast<int>(c.edited.program.dimension(experts).size);
+    if (grid_.objective == Objective::kCost && !facts_.priced) {
+      diagnostics_.Error("search.objective", scenario_.root.Find("search")->place,
+                         "the machine has no price, so that no plan has a cost",
+                         "write price_per_device_hour under [hardware]");
+    }
+  }
+
+  // --- dimensions
+
+  // The integers of a key: fixed, varied (then it is no other dimension any more), or the grid's.
+  std::vector<int> Values(const std::string& key, std::vector<int> otherwise) {
+    for (auto group = varied_.groups.begin(); group != varied_.groups.end(); ++group) {
+      if (group->keys.size() != 1 || group->keys[0].key != key) continue;
+      std::vector<int> values;
+      for (const auto& step : group->values) {
+        if (step[0].kind == Value::kInteger) values.push_back(static_cast<int>(step[0].integer));
+      }
+      if (values.size() != group->values.size()) break;  // whatever it is, the plugin will say
+      varied_.groups.erase(group);
+      return values;
+    }
+    return Fixed(key) ? std::vector<int>{FileInteger(key, 1)} : otherwise;
+  }
+
+  int FileInteger(const std::string& key, int otherwise) const {
+    const Value* value = scenario_.root.FindPath(key);
+    return value != nullptr && value->kind == Value::kInteger ? static_cast<int>(value->integer)
+                                                              : otherwise;
+  }
+
+  void Dimensions() {
+    grid_.tensor = Values("strategy.tensor.degree", PowersOfTwo(facts_.domain));
+    if (Fixed("strategy.tensor.sequence_parallel")) {
+      const Value* value = scenario_.root.FindPath("strategy.tensor.sequence_parallel");
+      grid_.sequence_parallel = value != nullptr && value->boolean;
+    }
+    contexts_ =
+        Values("strategy.context.degree",
+               PowersOfTwo(std::min<long long>(facts_.devices, facts_.sequence / kLeastTokens)));
+    if (contexts_.empty()) contexts_ = {1};
+    grid_.micro_batch = Values("training.micro_batch_size", {1, 2, 4, 8});
+    grid_.experts_in_model = facts_.experts > 1;
+    std::vector<int> experts = {1};
+    if (grid_.experts_in_model) {
+      experts.clear();
+      for (const int n : PowersOfTwo(std::min(facts_.experts, facts_.devices))) {
+        if (facts_.experts % n == 0) experts.push_back(n);
+      }
+    }
+    experts_ = Values("strategy.expert.degree", experts);
+    Pipelines();
+    grid_.other = varied_;
+  }
+
+  void Pipelines() {
+    std::vector<int> degrees(
+        static_cast<std::size_t>(std::max(1, std::min(facts_.devices, facts_.layers + 2))));
+    for (std::size_t i = 0; i < degrees.size(); ++i) degrees[i] = static_cast<int>(i) + 1;
+    degrees = Values("schedule.degree", degrees);
+    std::vector<int> many;
+    for (int v = 2; v <= facts_.layers; ++v) many.push_back(v);
+    const bool chunks_stated = Fixed("schedule.chunks") || IsVaried("schedule.chunks");
+    const std::vector<int> chunks = Values("schedule.chunks", many);
+    std::vector<std::string> schedules(kSchedules.begin(), kSchedules.end());
+    if (Fixed("schedule.plugin")) {
+      const Value* value = scenario_.root.FindPath("schedule.plugin");
+      schedules = {value != nullptr ? value->text : kSchedules[0]};
+    }
+    for (const std::string& schedule : schedules) {
+      for (const int degree : degrees) {
+        if (degree == 1) {
+          // The schedule is not asked.
+          if (schedule == schedules[0]) Add(schedule, 1, 1);
+          continue;
+        }
+        if (schedule == kSchedules[1] || (chunks_stated && schedules.size() == 1)) {
+          for (const int v : chunks) Add(schedule, degree, v);
+        } else {
+          Add(schedule, degree, 1);
+        }
+      }
+    }
+  }
+
+  // One balanced split: the layers alone, else with embedding and head as layers.
+  void Add(const std::string& schedule, int degree, int chunks) {
+    const int stages = degree * chunks;
+    if (stages < 1) return;
+    Pipeline pipeline{schedule, degree, chunks, false, 0};
+    if (facts_.layers % stages == 0) {
+      pipeline.layers = facts_.layers / degree;
+    } else if ((facts_.layers + 2) % stages == 0) {
+      pipeline.count_ends = true;
+      pipeline.layers = (facts_.layers + 2) / degree;
+    } else {
+      return;
+    }
+    if (std::find(pipelines_.begin(), pipelines_.end(), pipeline) == pipelines_.end())
+      pipelines_.push_back(pipeline);
+  }
+
+  // --- groups
+
+  void Groups() {
+    std::vector<Sharding> shardings = {{Sharding::kZero, 0},
+                                       {Sharding::kZero, 1},
+                                       {Sharding::kFsdp, facts_.domain},
+                                       {Sharding::kFsdp, 0}};
+    if (facts_.domain >= facts_.devices && grid_.other.groups.empty())
+      shardings.erase(shardings.begin() + 2);  // the domain is all
+    if (sharding_as_file_) shardings = {Sharding()};
+    std::vector<Recomputation> recomputations = {
+        {Recomputation::kNone, 4}, {Recomputation::kSelective, 4}, {Recomputation::kFull, 4},
+        {Recomputation::kFull, 1}, {Recomputation::kFull, 2},      {Recomputation::kFull, 3}};
+    if (recomputation_as_file_) recomputations = {Recomputation()};
+    for (std::int64_t other = 0; other < grid_.other.size(); ++other) {
+      for (const Sharding& sharding : shardings) {
+        for (const Recomputation& recomputation : recomputations) {
+          for (const bool context : {false, true})
+            Group({other, sharding, recomputation, 0, context, false, false, {}, {}, {}});
+        }
+      }
+    }
+  }
+
+  void Group(SearchGroup group) {
+    for (const int degree : contexts_) {
+      if ((degree > 1) == group.context) group.contexts.push_back(degree);
+    }
+    if (group.contexts.empty()) return;
+    // Of a share of the layers the number is composed: each has a group.
+    std::set<int> numbers = {0};
+    if (group.recomputation.quarters < 4) {
+      numbers.clear();
+      for (const Pipeline& p : pipelines_) numbers.insert(Replayed(group.recomputation, p));
+      numbers.erase(0);
+    }
+    for (const int number : numbers) {
+      group.replayed = number;
+      group.pipelines.clear();
+      for (const Pipeline& p : pipelines_) {
+        if (number == 0 || Replayed(group.recomputation, p) == number) group.pipelines.push_back(p);
+      }
+      Experts(group);
+    }
+  }
+
+  // 0 where the share is all layers, which is another entry of the grid.
+  static int Replayed(const Recomputation& r, const Pipeline& p) {
+    const int layers = (p.layers * r.quarters + 3) / 4;
+    return layers < p.layers ? layers : 0;
+  }
+
+  void Experts(SearchGroup group) {
+    for (const auto& [expert, cut] : {std::pair(false, false), {true, false}, {true, true}}) {
+      group.expert = expert;
+      group.cut_experts = cut;
+      group.experts.clear();
+      for (const int degree : experts_) {
+        if ((degree > 1) == expert) group.experts.push_back(degree);
+      }
+      if (cut && (Fixed("strategy.expert.tensor_degree") ||
+                  std::all_of(grid_.tensor.begin(), grid_.tensor.end(),
+                              [](int degree) { return degree == 1; })))
+        continue;
+      if (!group.experts.empty()) grid_.groups.push_back(group);
+    }
+  }
+
+  const PluginRegistry& registry_;
+  const Scenario& scenario_;
+  Diagnostics& diagnostics_;
+  SearchGrid grid_;
+  Facts facts_;
+  std::vector<std::string> fixed_;
+  SweepTable varied_;
+  bool sharding_as_file_ = false, recomputation_as_file_ = false;
+  std::vector<int> contexts_, experts_;
+  std::vector<Pipeline> pipelines_;
+};
+
+}  // namespace
+
+const std::vector<std::string>& ObjectiveNames() {
+  static const auto* const names =
+      new std::vector<std::string>{"step_seconds", "tokens_per_second_per_device", "cost"};
+  return *names;
+}
+
+const char* Name(Objective objective) {
+  return ObjectiveNames()[static_cast<std::size_t>(objective)].c_str();
+}
+
+std::optional<Objective> ParseObjective(const std::string& name) {
+  const auto& names = ObjectiveNames();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Objective>(found - names.begin());
+}
+
+std::optional<SearchGrid> ReadSearchGrid(const PluginRegistry& registry, const Scenario& scenario,
+                                         Diagnostics* diagnostics) {
+  return GridReader(registry, scenario, diagnostics).Run();
+}
+
+std::int64_t SearchGrid::SizeOf(const SearchGroup& group) const {
+  // Cut experts need a tensor degree; of one rank they are whole.
+  const auto tensors = std::count_if(tensor.begin(), tensor.end(),
+                                     [&](int degree) { return degree > 1 || !group.cut_experts; });
+  return tensors * static_cast<std::int64_t>(group.contexts.size() * group.experts.size() *
+                                             group.pipelines.size() * micro_batch.size());
+}
+
+std::int64_t SearchGrid::size() const {
+  std::int64_t n = 0;
+  for (const SearchGroup& group : groups) n += SizeOf(group);
+  return n;
+}
+
+std::vector<std::pair<std::string, Value>> SettingsOf(const SearchGrid& grid,
+                                                      const SearchPoint& point) {
+  const SearchGroup& group = grid.groups[static_cast<std::size_t>(point.group)];
+  const Pipeline& pipeline = group.pipelines[static_cast<std::size_t>(point.pipeline)];
+  std::vector<std::pair<std::string, Value>> settings;
+  const auto set = [&](const std::string& key, Value value) {
+    settings.emplace_back(key, std::move(value));
+  };
+  const std::vector<const SweptKey*> keys = grid.other.Keys();
+  const std::vector<const Value*> values = grid.other.At(group.other);
+  for (std::size_t i = 0; i < keys.size(); ++i) set(keys[i]->key, *values[i]);
+  set("strategy.tensor.degree", Value::Integer(point.tensor));
+  set("strategy.tensor.sequence_parallel",
+      Value::Boolean(point.tensor > 1 && grid.sequence_parallel));
+  if (group.context) set("strategy.context.degree", Value::Integer(point.context));
+  if (group.expert) {
+    set("strategy.expert.degree", Value::Integer(point.expert));
+    set("strategy.expert.tensor_degree", Value::Integer(group.cut_experts ? point.tensor : 1));
+  }
+  if (group.sharding.kind == Sharding::kZero)
+    set("strategy.zero.stage", Value::Integer(group.sharding.number));
+  if (group.sharding.kind == Sharding::kFsdp)
+    set("strategy.fsdp.shard",
+        group.sharding.number == 0 ? Value::Text("all") : Value::Integer(group.sharding.number));
+  const Recomputation& r = group.recomputation;
+  if (r.kind != Recomputation::kAsFile) {
+    set("strategy.checkpointing.mode",
+        Value::Text(r.kind == Recomputation::kNone        ? "none"
+                    : r.kind == Recomputation::kSelective ? "selective"
+                                                          : "full"));
+    if (group.replayed > 0) set("strategy.checkpointing.layers", Value::Integer(group.replayed));
+  }
+  set("schedule.plugin", Value::Text(pipeline.schedule));
+  set("schedule.degree", Value::Integer(pipeline.degree));
+  set("schedule.chunks", Value::Integer(pipeline.chunks));
+  if (pipeline.count_ends) set("schedule.count_ends", Value::Boolean(true));
+  set("training.micro_batch_size", Value::Integer(point.micro_batch));
+  return settings;
+}
+
+Scenario ScenarioOf(const SearchGrid& grid, const SearchPoint& point) {
+  const SearchGroup& group = grid.groups[static_cast<std::size_t>(point.group)];
+  Scenario with;
+  with.file = grid.base.file;
+  with.root = grid.base.root;
+  // Tables that the point does without; the other keys of those that it has stay.
+  if (group.sharding.kind == Sharding::kZero) Erase(&with.root, "strategy.fsdp");
+  if (group.sharding.kind == Sharding::kFsdp) Erase(&with.root, "strategy.zero");
+  if (!group.context) Erase(&with.root, "strategy.context");
+  if (!group.expert) Erase(&with.root, "strategy.expert");
+  for (auto& [key, value] : SettingsOf(grid, point)) Set(&with.root, key, value);
+  return with;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,195 @@
+// `shardlab sweep` and `shardlab results`: counts, rows, formats, the same bytes for any --jobs,
+// and a store that survives a kill.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "io/sweep_store.h"
+#include "support/program.h"
+
+namespace shardlab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr const char kScenario[] =
+    "name = \"8B\"\naccounting = \"textbook\"\n"
+    "[model]\nplugin = \"llama\"\npreset = \"llama3.1-8b\"\n"
+    "[hardware]\nplugin = \"h100-dgx\"\nnodes = 1\n"
+    "[training]\nsequence_length = 4096\nglobal_batch_size = 64\n";
+
+constexpr const char kSweep[] =
+    "[sweep]\n\"strategy.tensor.degree\" = { from = 1, to = 8, times = 2 }\n"
+    "\"schedule.degree\" = [1, 2, 3]\n"
+    "\"strategy.zero.stage\" = [0, 1]\n\"training.micro_batch_size\" = [1, 2]\n"
+    "zip = [[\"strategy.zero.stage\", \"training.micro_batch_size\"]]\n"
+    "when = \"strategy.tensor.degree * schedule.degree <= 8\"\n";
+
+class Sweeps : public ::testing::Test {
+ protected:
+  Sweeps() : inside_(folder_.path()) {
+    WriteFile("s.toml", absl::StrCat(kScenario, kSweep));
+    WriteFile("plain.toml", kScenario);
+  }
+
+  static ProgramRun Run(std::vector<std::string> args) {
+    ProgramRun run = RunProgram(args);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return run;
+  }
+
+  // A table that takes a while: 16 x 8 x 2 x 2 combinations.
+  static void WriteLarge() {
+    WriteFile(
+        "large.toml",
+        absl::StrCat(kScenario,
+                     "[sweep]\n\"hardware.nodes\" = { from = 1, to = 16, plus = 1 }\n"
+                     "\"training.micro_batch_size\" = { from = 1, to = 8, plus = 1 }\n"
+                     "\"strategy.tensor.degree\" = [1, 2]\n\"strategy.zero.stage\" = [0, 1]\n"));
+  }
+
+ private:
+  ScratchFolder folder_;
+  WorkingDirectory inside_;
+};
+
+TEST_F(Sweeps, CountsAddUpAndEveryLegalRowIsThePlan) {
+  const Json document = Json::parse(Run({"sweep", "s.toml", "--format", "json"}).out);
+  EXPECT_EQ(document["schema"], "shardlab.sweep/1");
+  const Json& counts = document["counts"];
+  // 4 x 3 x 2; of tensor x pipeline 8 x 2, 8 x 3 and 4 x 3 are ruled out; 3 divides no 32 layers.
+  EXPECT_EQ(counts["considered"], 24);
+  EXPECT_EQ(counts["pruned"], 6);
+  EXPECT_EQ(counts["illegal"], 4);
+  EXPECT_EQ(counts["evaluated"], 14);
+  ASSERT_EQ(document["rows"].size(), 18u);
+  EXPECT_FALSE(document["provenance"].empty());
+  int not_fitting = 0;
+  for (const Json& row : document["rows"]) {
+    std::vector<std::string> args = {"plan", "plain.toml", "--format", "json"};
+    for (const auto& [key, value] : row["keys"].items()) {
+      args.push_back("--set");
+      args.push_back(absl::StrCat(key, "=", value.dump()));
+    }
+    const ProgramRun plan = RunProgram(args);
+    if (row["legal"] == 0) {
+      EXPECT_EQ(plan.status, 2);
+      EXPECT_THAT(row["reason"].get<std::string>(), HasSubstr("layers do not divide evenly"));
+      continue;
+    }
+    const Json alone = Json::parse(plan.out);
+    for (const char* part : {"plan", "memory", "time", "throughput", "communication"})
+      EXPECT_EQ(row[part], alone[part]) << row["keys"] << part;
+    not_fitting += row["memory"]["fits"] == false ? 1 : 0;
+  }
+  EXPECT_EQ(counts["not_fitting"], not_fitting);
+}
+
+TEST_F(Sweeps, SameBytesForAnyNumberOfThreads) {
+  WriteLarge();
+  for (const char* format : {"text", "jsonl", "csv"}) {
+    const std::string one = Run({"sweep", "large.toml", "--jobs", "1", "--format", format}).out;
+    EXPECT_EQ(one, Run({"sweep", "large.toml", "--jobs", "3", "--format", format}).out) << format;
+  }
+  Run({"sweep", "large.toml", "--jobs", "1", "--store", "one.db"});
+  Run({"sweep", "large.toml", "--jobs", "4", "--store", "four.db"});
+  EXPECT_EQ(ReadFile("one.db"), ReadFile("four.db"));
+}
+
+TEST_F(Sweeps, KilledItGoesOnWithoutLossOrDoubles) {
+  WriteLarge();
+  const std::string whole =
+      Run({"sweep", "large.toml", "--store", "whole.db", "--format", "csv"}).out;
+  std::int64_t next = 0;
+  for (int kills = 0; kills < 50 && next < 512; ++kills) {
+    const pid_t child = fork();
+    if (child == 0) {
+      RunProgram({"sweep", "large.toml", "--store", "killed.db", "--jobs", "2"});
+      _exit(0);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 + 13 * kills));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    absl::StatusOr<SweepStore> store = SweepStore::Open("killed.db", true);
+    if (!store.ok()) continue;  // killed before the file was a store
+    const auto sweeps = store->List();
+    ASSERT_TRUE(sweeps.ok()) << sweeps.status();
+    if (sweeps->empty()) continue;
+    EXPECT_EQ(sweeps->size(), 1u);
+    EXPECT_GE((*sweeps)[0].next, next);
+    next = (*sweeps)[0].next;
+  }
+  EXPECT_EQ(Run({"sweep", "large.toml", "--store", "killed.db", "--format", "csv"}).out, whole);
+  EXPECT_EQ(Run({"results", "show", "killed.db", "--format", "csv"}).out, whole);
+  EXPECT_EQ(Run({"results", "show", "killed.db", "--format", "json"}).out,
+            Run({"results", "show", "whole.db", "--format", "json"}).out);
+}
+
+TEST_F(Sweeps, AResumedSweepPrintsWhatAWholeOneDoes) {
+  for (const char* format : {"text", "json", "jsonl", "csv"}) {
+    const std::string first = Run({"sweep", "s.toml", "--format", format}).out;
+    EXPECT_EQ(Run({"sweep", "s.toml", "--store", "s.db", "--format", format}).out, first) << format;
+  }
+  const Json list = Json::parse(Run({"results", "s.db", "--format", "json"}).out);
+  EXPECT_EQ(list["sweeps"].size(), 1u);
+  EXPECT_EQ(list["sweeps"][0]["counts"]["considered"], 24);
+}
+
+TEST_F(Sweeps, AnotherScenarioIsAnotherSweepOfTheStore) {
+  Run({"sweep", "s.toml", "--store", "s.db", "--documents"});
+  Run({"sweep", "s.toml", "--store", "s.db", "--set", "training.global_batch_size=128"});
+  const Json list = Json::parse(Run({"results", "list", "s.db", "--format", "json"}).out);
+  ASSERT_EQ(list["sweeps"].size(), 2u);
+  EXPECT_NE(list["sweeps"][0]["scenario_hash"], list["sweeps"][1]["scenario_hash"]);
+  const Json second = Json::parse(Run({"results", "show", "s.db", "--format", "json"}).out);
+  EXPECT_EQ(second["sweep"]["id"], 2);
+  EXPECT_EQ(second["rows"][0]["plan.global_batch_size"], 128);
+}
+
+TEST_F(Sweeps, AFilterKeepsRowsAndCountsTheOthers) {
+  WriteFile("f.toml", absl::StrCat(kScenario, kSweep,
+                                   "[filter]\nkeep = \"memory.fits && plan.tensor > 1\"\n"));
+  const Json document = Json::parse(Run({"sweep", "f.toml", "--format", "json"}).out);
+  std::int64_t kept = 0;
+  for (const Json& row : document["rows"]) {
+    if (row["legal"] == 0) continue;
+    ++kept;
+    EXPECT_TRUE(row["memory"]["fits"].get<bool>());
+    EXPECT_GT(row["plan"]["tensor"], 1);
+  }
+  const Json& counts = document["counts"];
+  EXPECT_EQ(counts["evaluated"], 14);
+  EXPECT_EQ(kept + counts["filtered"].get<std::int64_t>(), 14);
+}
+
+TEST_F(Sweeps, ResultsFiltersRowsAndCsvHasOneLineForEach) {
+  Run({"sweep", "s.toml", "--store", "s.db"});
+  const std::string csv =
+      Run({"results", "show", "s.db", "--keep", "memory.fits == true", "--format", "csv"}).out;
+  EXPECT_THAT(csv, StartsWith("combination,legal,reason,strategy.tensor.degree,schedule.degree,"));
+  const std::vector<std::string> lines = absl::StrSplit(csv, '\n', absl::SkipEmpty());
+  const Json document = Json::parse(
+      Run({"results", "show", "s.db", "--keep", "memory.fits", "--format", "json"}).out);
+  EXPECT_EQ(lines.size(), document["rows"].size() + 1);
+  for (const Json& row : document["rows"]) EXPECT_EQ(row["memory.fits"], true);
+}
+
+TEST_F(Sweeps, TextHasTheCountsAndTheBest) {
+  const std::string text = Run({"sweep", "s.toml"}).out;
+  EXPECT_THAT(text, HasSubstr("24 combinations: 4 illegal, 6 ruled out, 14 evaluated"));
+  EXPECT_THAT(text, HasSubstr("that fits: --set"));
+}
+
+}  // namespace
+}  // namespace shardlab
