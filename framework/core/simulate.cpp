@@ -69,7 +69,6 @@ class Player {
   struct State {
     double free = 0, first = -1, passes = 0;  // when it can go on; its first start; seconds busy
     double tail_end = 0;
-    Stream tail_stream = Stream::kIntraNode;
     double sent[2] = {0, 0};      // when each direction's channel is free
     std::vector<int> left;        // [chunk] backward passes to do
     double bucket_end = 0;        // of what trails the last backward passes
@@ -202,11 +201,10 @@ class Player {
     if (options_.contention) {
       double& free = sender.sent[forward ? 0 : 1];
       start = std::max(start, free);
-      if (sender.tail_stream == out_.send_tier) {
-        const double shared = std::clamp(sender.tail_end - start, 0.0, seconds);
-        seconds += shared;
-        sender.tail_end += shared;
-      }
+      const double shared = std::clamp(pass.tail - start, 0.0, seconds);
+      seconds += shared;
+      // Unless the rank has gone on and waited for it.
+      if (sender.tail_end == pass.tail) sender.tail_end += shared;
       free = start + seconds;
       out_.contention_seconds += start + seconds - pass.end - out_.hop;
     }
@@ -237,7 +235,7 @@ class Player {
       at = begin + shape.body * pass.scale + backlog_;
       if (shape.tail.seconds > 0) {
         state.tail_end = at + shape.tail.seconds;
-        state.tail_stream = shape.tail.stream;
+        if (shape.tail.stream == out_.send_tier) pass.tail = state.tail_end;
         out_.traffic.push_back({rank, SimulatedTraffic::Kind::kReduce, shape.tail.stream,
                                 shape.tail.transfer, at, state.tail_end});
       }

@@ -35,6 +35,7 @@ struct SimulatedPass {
   double start = 0;    // its input is there, and the rank is free
   double compute = 0;  // its first weights are there
   double end = 0;
+  double tail = 0;   // its last reductions have gone through, on the stream of messages
   double scale = 1;  // against the prices: straggler and jitter
   std::int32_t forward_stage = -1, backward_stage = -1;
   double replay = 0;  // seconds of it that are recomputation
