@@ -37,7 +37,6 @@ struct Command {
 };
 
 constexpr std::array<Command, 13> kCommands = {{
-constexpr std::array<Command, 13> kCommands = {{
     {"plan", "does it fit, how fast, what travels where", &PlanCommand},
     {"explain", "where a number comes from", &ExplainCommand},
     {"compare", "two plans side by side", &CompareCommand},
