@@ -37,7 +37,6 @@ struct ComposedScenario {
 enum class ComposeWhat { kPlan, kCompositionOnly };
 
 ComposedScenario ComposeScenario(const PluginRegistry& registry, const Scenario& scenario,
-                                 Diagnostics* diagnostics,
-                                 ComposeWhat what = ComposeWhat::kPlan);
+                                 Diagnostics* diagnostics, ComposeWhat what = ComposeWhat::kPlan);
 
 }  // namespace shardlab

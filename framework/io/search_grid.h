@@ -86,6 +86,9 @@ struct SearchGrid {
 std::optional<SearchGrid> ReadSearchGrid(const PluginRegistry& registry, const Scenario& scenario,
                                          Diagnostics* diagnostics);
 
+// Takes a dotted key out of the tables, where it is in them.
+void EraseKey(Value* root, const std::string& path);
+
 // The keys of a point with their values, as for --set, and the scenario that has them.
 std::vector<std::pair<std::string, Value>> SettingsOf(const SearchGrid& grid,
                                                       const SearchPoint& point);

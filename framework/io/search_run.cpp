@@ -17,6 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr double kNear = 1.1;  // of a device's memory: a plan that takes more did not nearly fit
+
 bool Better(const Found& a, const Found& b) {
   return std::tie(a.objective, a.point.number) < std::tie(b.objective, b.point.number);
 }
@@ -210,7 +212,7 @@ class GroupSearch {
     if (e.fits && e.peak <= (1 - grid_.min_headroom) * e.capacity) {
       Offer(found, options_.top, &result_.best);
       OfferPareto(found, &result_.pareto);
-    } else {
+    } else if (e.peak <= kNear * e.capacity) {
       Offer(found, 1, &result_.best_unfitting);
     }
   }

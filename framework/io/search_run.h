@@ -33,7 +33,7 @@ struct SearchResult {
   SweepCounts counts;
   std::vector<Found> best;            // the best that fit with the headroom asked for, best first
   std::vector<Found> pareto;          // of those: none is better in both objective and peak
-  std::vector<Found> best_unfitting;  // at most one: the best of those that do not
+  std::vector<Found> best_unfitting;  // at most one: the best of those that nearly fit
   std::map<std::string, IllegalReason> illegal;  // by the code of the first diagnostic
 };
 
