@@ -93,10 +93,15 @@ std::string Shorthand(const Json& row) {
   degree("EP", "expert");
   degree("ETP", "expert_tensor");
   words.push_back(absl::StrCat("mb", plan["micro_batch_size"].get<int>()));
-  if (keys.contains("strategy.fsdp.shard")) {
-    words.push_back(absl::StrCat("FSDP", plan["fsdp_shard"].get<int>()));
-  } else {
-    words.push_back(absl::StrCat("ZeRO-", plan["zero_stage"].get<int>()));
+  // What shards state, as it is set.
+  for (const auto& [key, value] : keys.items()) {
+    const bool other = key.rfind("strategy.", 0) != 0 || key.rfind("strategy.tensor.", 0) == 0 ||
+                       key.rfind("strategy.context.", 0) == 0 ||
+                       key.rfind("strategy.expert.", 0) == 0 ||
+                       key.rfind("strategy.checkpointing.", 0) == 0;
+    if (other) continue;
+    words.push_back(absl::StrCat(key.substr(9), "=",
+                                 value.is_string() ? value.get<std::string>() : value.dump()));
   }
   return absl::StrJoin(words, " ");
 }

@@ -1,7 +1,7 @@
 #include "io/search_grid.h"
 
 #include <algorithm>
-#include <array>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -17,23 +17,18 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kLeastTokens = 1024;  // of a context rank
-constexpr std::array<const char*, 3> kSchedules = {"pipeline-1f1b", "pipeline-interleaved",
-                                                   "pipeline-zb-h1"};
-
 // What the grid decides unless it is fixed or varied otherwise.
-const std::vector<std::string> kVaried = {"strategy.tensor.degree",
-                                          "strategy.tensor.sequence_parallel",
-                                          "strategy.context.degree",
-                                          "strategy.expert.degree",
-                                          "strategy.expert.tensor_degree",
-                                          "strategy.zero.stage",
-                                          "strategy.fsdp.shard",
-                                          "strategy.checkpointing.mode",
-                                          "strategy.checkpointing.layers",
-                                          "schedule.plugin",
-                                          "schedule.degree",
-                                          "schedule.chunks",
-                                          "training.micro_batch_size"};
+const std::vector<std::string> kAlwaysVaried = {"strategy.tensor.degree",
+                                                "strategy.tensor.sequence_parallel",
+                                                "strategy.context.degree",
+                                                "strategy.expert.degree",
+                                                "strategy.expert.tensor_degree",
+                                                "strategy.checkpointing.mode",
+                                                "strategy.checkpointing.layers",
+                                                "schedule.plugin",
+                                                "schedule.degree",
+                                                "schedule.chunks",
+                                                "training.micro_batch_size"};
 
 const std::vector<std::string> kSearchKeys = {"fix", "objective", "min_headroom", "vary", "when"};
 
@@ -63,6 +58,7 @@ class GridReader {
     if (scenario_.root.kind != Value::kTable) return std::nullopt;
     grid_.base = scenario_;
     grid_.base.root = scenario_.root;
+    Offers();
     Table();
     Bare();
     if (diagnostics_.HasErrors()) return std::nullopt;
@@ -72,6 +68,40 @@ class GridReader {
   }
 
  private:
+  // --- what plugins offer, each in a file of its folder
+
+  struct Offered {
+    std::string table, key;
+    std::vector<Value> values;
+    std::string Key() const { return absl::StrCat("strategy.", table, ".", key); }
+  };
+
+  std::optional<Value> Offer(const std::string& kind, const std::string& name) {
+    const PluginInfo* info = registry_.Find(kind, name);
+    const std::filesystem::path file =
+        std::filesystem::path(info->file).parent_path() / "search.toml";
+    if (!std::filesystem::exists(file)) return std::nullopt;
+    return ReadTomlFile(file.string(), diagnostics_);
+  }
+
+  void Offers() {
+    for (const std::string& name : registry_.Names("schedule")) {
+      const std::optional<Value> offer = Offer("schedule", name);
+      if (!offer) continue;
+      const Value* chunks = offer->Find("chunks");
+      schedules_.emplace_back(name, chunks != nullptr && chunks->boolean);
+    }
+    for (const std::string& name : registry_.Names("strategy")) {
+      const std::optional<Value> offer = Offer("strategy", name);
+      const Value* key = offer ? offer->Find("key") : nullptr;
+      const Value* values = offer ? offer->Find("values") : nullptr;
+      if (key == nullptr || values == nullptr) continue;
+      offered_.push_back({name, key->text, values->array});
+      grid_.sharding_tables.push_back(name);
+      if (!values->array.empty()) varied_keys_.push_back(offered_.back().Key());
+    }
+  }
+
   // --- [search]
 
   void Table() {
@@ -137,17 +167,18 @@ class GridReader {
     for (const Value& key : fix.array) {
       const bool text = key.kind == Value::kText;
       const bool known =
-          text && std::any_of(kVaried.begin(), kVaried.end(), [&](const std::string& varied) {
+          text &&
+          std::any_of(varied_keys_.begin(), varied_keys_.end(), [&](const std::string& varied) {
             return varied == key.text || varied.rfind(key.text + ".", 0) == 0;
           });
       if (known) {
         fixed_.push_back(key.text);
         continue;
       }
-      const std::string near = text ? Nearest(key.text, kVaried) : "";
+      const std::string near = text ? Nearest(key.text, varied_keys_) : "";
       diagnostics_.Error("search.fix", key.place,
                          absl::StrCat("the search does not vary ", ToToml(key), ": nothing to fix"),
-                         near.empty() ? absl::StrCat("it varies ", Enumerate(kVaried))
+                         near.empty() ? absl::StrCat("it varies ", Enumerate(varied_keys_))
                                       : absl::StrCat("did you mean \"", near, "\"?"));
     }
   }
@@ -184,9 +215,11 @@ class GridReader {
   // Composed without what the search decides, so that only real mistakes are left.
   void Bare() {
     Value& root = grid_.base.root;
-    sharding_as_file_ = Fixed("strategy.zero.stage") || Fixed("strategy.fsdp.shard") ||
-                        IsVaried("strategy.zero.stage") || IsVaried("strategy.fsdp.shard") ||
-                        root.FindPath("strategy.hierarchical-zero") != nullptr;
+    for (const Offered& offered : offered_) {
+      if (Fixed(offered.Key()) || IsVaried(offered.Key()) ||
+          (offered.values.empty() && root.FindPath("strategy." + offered.table) != nullptr))
+        sharding_as_file_ = true;
+    }
     recomputation_as_file_ =
         Fixed("strategy.checkpointing.mode") || Fixed("strategy.checkpointing.layers") ||
         IsVaried("strategy.checkpointing.mode") || IsVaried("strategy.checkpointing.layers");
@@ -274,19 +307,20 @@ class GridReader {
     for (int v = 2; v <= facts_.layers; ++v) many.push_back(v);
     const bool chunks_stated = Fixed("schedule.chunks") || IsVaried("schedule.chunks");
     const std::vector<int> chunks = Values("schedule.chunks", many);
-    std::vector<std::string> schedules(kSchedules.begin(), kSchedules.end());
+    std::vector<std::pair<std::string, bool>> schedules = schedules_;
     if (Fixed("schedule.plugin")) {
       const Value* value = scenario_.root.FindPath("schedule.plugin");
-      schedules = {value != nullptr ? value->text : kSchedules[0]};
+      if (value != nullptr) schedules = {{value->text, false}};
+      if (value == nullptr && schedules.size() > 1) schedules.resize(1);
     }
-    for (const std::string& schedule : schedules) {
+    for (const auto& [schedule, chunked] : schedules) {
       for (const int degree : degrees) {
         if (degree == 1) {
           // The schedule is not asked.
-          if (schedule == schedules[0]) Add(schedule, 1, 1);
+          if (schedule == schedules[0].first) Add(schedule, 1, 1);
           continue;
         }
-        if (schedule == kSchedules[1] || (chunks_stated && schedules.size() == 1)) {
+        if (chunked || (chunks_stated && schedules.size() == 1)) {
           for (const int v : chunks) Add(schedule, degree, v);
         } else {
           Add(schedule, degree, 1);
@@ -315,12 +349,18 @@ class GridReader {
   // --- groups
 
   void Groups() {
-    std::vector<Sharding> shardings = {{Sharding::kZero, 0},
-                                       {Sharding::kZero, 1},
-                                       {Sharding::kFsdp, facts_.domain},
-                                       {Sharding::kFsdp, 0}};
-    if (facts_.domain >= facts_.devices && grid_.other.groups.empty())
-      shardings.erase(shardings.begin() + 2);  // the domain is all
+    std::vector<Sharding> shardings;
+    for (const Offered& offered : offered_) {
+      for (const Value& value : offered.values) {
+        Sharding sharding{offered.table, offered.key, value};
+        if (value.kind == Value::kText && value.text == "domain") {
+          // Where the domain is all there is, it is no other choice.
+          if (facts_.domain >= facts_.devices && grid_.other.groups.empty()) continue;
+          sharding.value = Value::Integer(facts_.domain);
+        }
+        shardings.push_back(std::move(sharding));
+      }
+    }
     if (sharding_as_file_) shardings = {Sharding()};
     std::vector<Recomputation> recomputations = {
         {Recomputation::kNone, 4}, {Recomputation::kSelective, 4}, {Recomputation::kFull, 4},
@@ -385,6 +425,9 @@ class GridReader {
   Diagnostics& diagnostics_;
   SearchGrid grid_;
   Facts facts_;
+  std::vector<std::pair<std::string, bool>> schedules_;  // whether with chunks
+  std::vector<Offered> offered_;
+  std::vector<std::string> varied_keys_ = kAlwaysVaried;
   std::vector<std::string> fixed_;
   SweepTable varied_;
   bool sharding_as_file_ = false, recomputation_as_file_ = false;

@@ -29,10 +29,11 @@ const char* Name(Objective objective);
 const std::vector<std::string>& ObjectiveNames();
 std::optional<Objective> ParseObjective(const std::string& name);
 
+// A strategy that shards state, as the file search.toml in its folder offers it: one key with one
+// value. No table: as the scenario has it.
 struct Sharding {
-  enum Kind { kAsFile, kZero, kFsdp } kind = kAsFile;
-  int number = 0;  // the stage, or the ranks that share one copy (0: all)
-  friend bool operator==(const Sharding&, const Sharding&) = default;
+  std::string table, key;
+  Value value;
 };
 struct Recomputation {
   enum Kind { kAsFile, kNone, kSelective, kFull } kind = kAsFile;
@@ -71,6 +72,7 @@ struct SearchGrid {
   SweepTable other;
   std::vector<int> tensor, micro_batch;
   bool sequence_parallel = true;
+  std::vector<std::string> sharding_tables;  // of which a point has one
   bool experts_in_model = false;
   std::vector<SearchGroup> groups;
   Objective objective = Objective::kStepSeconds;

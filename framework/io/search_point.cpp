@@ -66,11 +66,8 @@ std::vector<std::pair<std::string, Value>> SettingsOf(const SearchGrid& grid,
     set("strategy.expert.degree", Value::Integer(point.expert));
     set("strategy.expert.tensor_degree", Value::Integer(group.cut_experts ? point.tensor : 1));
   }
-  if (group.sharding.kind == Sharding::kZero)
-    set("strategy.zero.stage", Value::Integer(group.sharding.number));
-  if (group.sharding.kind == Sharding::kFsdp)
-    set("strategy.fsdp.shard",
-        group.sharding.number == 0 ? Value::Text("all") : Value::Integer(group.sharding.number));
+  if (!group.sharding.table.empty())
+    set("strategy." + group.sharding.table + "." + group.sharding.key, group.sharding.value);
   const Recomputation& r = group.recomputation;
   if (r.kind != Recomputation::kAsFile) {
     set("strategy.checkpointing.mode",
@@ -93,8 +90,10 @@ Scenario ScenarioOf(const SearchGrid& grid, const SearchPoint& point) {
   with.file = grid.base.file;
   with.root = grid.base.root;
   // Tables that the point does without; the other keys of those that it has stay.
-  if (group.sharding.kind == Sharding::kZero) EraseKey(&with.root, "strategy.fsdp");
-  if (group.sharding.kind == Sharding::kFsdp) EraseKey(&with.root, "strategy.zero");
+  for (const std::string& table : grid.sharding_tables) {
+    if (!group.sharding.table.empty() && table != group.sharding.table)
+      EraseKey(&with.root, "strategy." + table);
+  }
   if (!group.context) EraseKey(&with.root, "strategy.context");
   if (!group.expert) EraseKey(&with.root, "strategy.expert");
   for (auto& [key, value] : SettingsOf(grid, point)) Set(&with.root, key, value);
