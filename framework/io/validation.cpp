@@ -103,7 +103,8 @@ RowPrediction Predict(const PlannedScenario& planned, const RowScenario& row) {
   const bool cut = m.Text("zero_stage") == "3";
   p.rank_parameters =
       cut ? c.edited.program.facts.parameters / tensor / pipeline
-          : Bytes(memory, {Account::kParameters}) / BytesOf(c.precision, DtypeSlot::kParameters);
+          // Beside the weights may lie copies of them: the gradients tell.
+          : Bytes(memory, {Account::kGradients}) / BytesOf(c.precision, DtypeSlot::kGradients);
   return p;
 }
 
