@@ -39,10 +39,10 @@ const std::set<std::string> kFieldWords = {"context",  "data",     "expert",
 // Plugins that share their name with an ordinary word. The word is free; the framework still names
 // the plugin where the word is a whole string literal ("zero").
 const std::set<std::string> kOrdinaryWords = {"checkpointing", "operator", "flat", "generic",
-                                              "offload",       "rail", "zero"};
+                                              "offload",       "rail",     "zero"};
 
-// Translators from and to other frameworks' files, and the texts of new plugins: their trade is to write our scenarios, which
-// name plugins. Files or folders of framework/io whose name begins so.
+// Translators from and to other frameworks' files, and the texts of new plugins: their trade is to
+// write our scenarios, which name plugins. Files or folders of framework/io whose name begins so.
 const std::vector<std::string> kTranslators = {"import", "export", "templates"};
 
 std::string ReadFile(const fs::path& path) {

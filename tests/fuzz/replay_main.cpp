@@ -1,4 +1,5 @@
-// Runs a fuzz target over files without libFuzzer, so that any compiler replays the corpus in every build:
+// Runs a fuzz target over files without libFuzzer, so that any compiler replays the corpus in every
+// build:
 //
 //   scenario_fuzz_replay tests/fuzz/corpus more/files/or/folders
 //
@@ -43,7 +44,8 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "%s: cannot be read\n", file.c_str());
         return 1;
       }
-      const std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+      const std::string text((std::istreambuf_iterator<char>(stream)),
+                             std::istreambuf_iterator<char>());
       // Told before it runs: after an abort the last line names the input.
       std::fprintf(stderr, "%s\n", file.c_str());
       LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());

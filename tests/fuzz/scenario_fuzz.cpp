@@ -1,5 +1,6 @@
-// Any bytes as a scenario with overrides: nothing may crash, hang, throw or fall silent. The first line is
-// also tried as a --set, and what was read is put through a parameter reader and all the ways of writing.
+// Any bytes as a scenario with overrides: nothing may crash, hang, throw or fall silent. The first
+// line is also tried as a --set, and what was read is put through a parameter reader and all the
+// ways of writing.
 
 #include <cstddef>
 #include <cstdint>
@@ -76,7 +77,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string written = ToToml(scenario.root);
     Diagnostics again;
     const auto back = ParseTomlValue(written, "fuzz.toml", "k", again);
-    // Dates are left out and inline tables nest one level deeper, so only sound and flat ones must come back.
+    // Dates are left out and inline tables nest one level deeper, so only sound and flat ones must
+    // come back.
     Require(back.has_value() || diagnostics.HasErrors() || written.find('[') != std::string::npos ||
             written.find('{', 1) != std::string::npos);
     (void)ValueToJson(scenario.root).dump();

@@ -61,7 +61,8 @@ Value Table(const std::string& text) {
 Reading Read(const std::string& text, const Value* defaults = nullptr) {
   const Value table = Table(text);
   Reading reading;
-  ParameterReader reader(&table, {"f.toml", 1, 1, "strategy.x"}, {"plugin"}, &reading.diagnostics, defaults);
+  ParameterReader reader(&table, {"f.toml", 1, 1, "strategy.x"}, {"plugin"}, &reading.diagnostics,
+                         defaults);
   reading.plugin.Visit(reader);
   reader.Finish();
   return reading;
@@ -86,8 +87,10 @@ void ExpectRefusal(const std::string& text, const std::string& code, const std::
 
 TEST(ParameterReader, ReadsEveryKind) {
   const Reading r = Read(
-      "plugin = \"everything\"\nsequence_parallel = true\ndegree = 8\nefficiency = 1\nmethod = \"gather\"\n"
-      "file = \"a.csv\"\nmemory = \"81559 MiB\"\nlatency = \"2 us\"\nlayers = [3, 0, 5]\nshard = 16\ngroup = "
+      "plugin = \"everything\"\nsequence_parallel = true\ndegree = 8\nefficiency = 1\nmethod = "
+      "\"gather\"\n"
+      "file = \"a.csv\"\nmemory = \"81559 MiB\"\nlatency = \"2 us\"\nlayers = [3, 0, 5]\nshard = "
+      "16\ngroup = "
       "4\n"
       "tiers = [{name = \"node\"}]\n");
   EXPECT_TRUE(r.diagnostics.empty());
@@ -155,8 +158,8 @@ TEST(ParameterReader, AMistakeInTheDefaultsHasItsOwnPlace) {
 }
 
 TEST(ParameterReader, Booleans) {
-  ExpectRefusal("sequence_parallel = 1", "value.kind", "sequence_parallel must be true or false, not 1",
-                "write sequence_parallel = true");
+  ExpectRefusal("sequence_parallel = 1", "value.kind",
+                "sequence_parallel must be true or false, not 1", "write sequence_parallel = true");
   ExpectRefusal("sequence_parallel = \"false\"", "value.kind",
                 "sequence_parallel must be true or false, not the string \"false\"",
                 "write it without quotes: sequence_parallel = false");
@@ -167,12 +170,14 @@ TEST(ParameterReader, Booleans) {
 TEST(ParameterReader, Integers) {
   ExpectRefusal("degree = 0", "value.range", "degree must be from 1 to 65536, not 0");
   ExpectRefusal("degree = 65537", "value.range", "degree must be from 1 to 65536, not 65537");
-  ExpectRefusal("degree = 4294967297", "value.range", "degree must be from 1 to 65536, not 4294967297");
-  ExpectRefusal("degree = 8.0", "value.kind", "degree must be a whole number, not 8.0", "write degree = 8");
+  ExpectRefusal("degree = 4294967297", "value.range",
+                "degree must be from 1 to 65536, not 4294967297");
+  ExpectRefusal("degree = 8.0", "value.kind", "degree must be a whole number, not 8.0",
+                "write degree = 8");
   ExpectRefusal("degree = 8.5", "value.kind", "degree must be a whole number, not 8.5");
   ExpectRefusal("degree = nan", "value.kind", "degree must be a whole number, not nan");
-  ExpectRefusal("degree = \"8\"", "value.kind", "degree must be a whole number, not the string \"8\"",
-                "write degree = 8");
+  ExpectRefusal("degree = \"8\"", "value.kind",
+                "degree must be a whole number, not the string \"8\"", "write degree = 8");
   ExpectRefusal("degree = \"eight\"", "value.kind",
                 "degree must be a whole number, not the string \"eight\"");
   ExpectRefusal("degree = true", "value.kind", "degree must be a whole number, not true");
@@ -182,7 +187,8 @@ TEST(ParameterReader, Integers) {
 }
 
 TEST(ParameterReader, AnOpenRangeEndsWhereAnIntDoes) {
-  ExpectRefusal("shard = 99999999999", "value.range", "shard must be from 1 to 2147483647, not 99999999999");
+  ExpectRefusal("shard = 99999999999", "value.range",
+                "shard must be from 1 to 2147483647, not 99999999999");
   ExpectRefusal("shard = -99999999999", "value.range",
                 "shard must be from 1 to 2147483647, not -99999999999");
   EXPECT_EQ(Read("shard = 2147483647").plugin.shard, 2147483647);
@@ -194,7 +200,8 @@ TEST(ParameterReader, Numbers) {
   ExpectRefusal("efficiency = -1", "value.range", "efficiency must be from 0 to 1, not -1");
   ExpectRefusal("efficiency = inf", "value.finite", "efficiency must be a finite number, not inf");
   ExpectRefusal("efficiency = nan", "value.finite", "efficiency must be a finite number, not nan");
-  ExpectRefusal("efficiency = \"0.5\"", "value.kind", "efficiency must be a number, not the string \"0.5\"",
+  ExpectRefusal("efficiency = \"0.5\"", "value.kind",
+                "efficiency must be a number, not the string \"0.5\"",
                 "write it without quotes: efficiency = 0.5");
   ExpectRefusal("efficiency = \"half\"", "value.kind",
                 "efficiency must be a number, not the string \"half\"");
@@ -208,7 +215,8 @@ TEST(ParameterReader, Texts) {
                 "method must be \"ring\", \"gather\" or \"all-to-all\", not \"teleport\"");
   ExpectRefusal("method = 1", "value.kind", "method must be a string, not 1",
                 "legal values: \"ring\", \"gather\" or \"all-to-all\"");
-  ExpectRefusal("file = 8", "value.kind", "file must be a string, not 8", "write it in quotes: file = \"8\"");
+  ExpectRefusal("file = 8", "value.kind", "file must be a string, not 8",
+                "write it in quotes: file = \"8\"");
   ExpectRefusal("file = []", "value.kind", "file must be a string, not a list");
 }
 
@@ -223,7 +231,8 @@ TEST(ParameterReader, Amounts) {
                 "write \"80 GB\" (10^9 bytes each) or \"80 GiB\" (2^30 bytes each)");
   ExpectRefusal("memory = \"80 gb\"", "value.unit", "memory has an unknown unit \"gb\"",
                 "did you mean \"80 GB\"?");
-  ExpectRefusal("memory = \"5 s\"", "value.unit", "memory must be a number of bytes, and \"5 s\" is a time",
+  ExpectRefusal("memory = \"5 s\"", "value.unit",
+                "memory must be a number of bytes, and \"5 s\" is a time",
                 "write \"5 GB\" (10^9 bytes each) or \"5 GiB\" (2^30 bytes each)");
   ExpectRefusal("memory = \"1 MB\"", "value.range", "memory must be at least 1 GB, not 1 MB");
   ExpectRefusal("memory = true", "value.kind",
@@ -235,7 +244,8 @@ TEST(ParameterReader, Lists) {
   ExpectRefusal("layers = 3", "value.kind", "layers must be a list of whole numbers, not 3",
                 "write layers = [3]");
   ExpectRefusal("layers = \"all\"", "value.kind",
-                "layers must be a list of whole numbers, not the string \"all\"", "write layers = [1, 2, 3]");
+                "layers must be a list of whole numbers, not the string \"all\"",
+                "write layers = [1, 2, 3]");
   const Reading r = Read("layers = [1, \"2\", 3.5, 2000, 5]");
   ASSERT_EQ(r.all().size(), 3u);
   EXPECT_EQ(r.all()[0].message, "layers[1] must be a whole number, not the string \"2\"");
@@ -249,7 +259,8 @@ TEST(ParameterReader, Lists) {
 TEST(ParameterReader, WordOrNumber) {
   EXPECT_EQ(Read("shard = \"all\"").plugin.shard, 0);
   ExpectRefusal("shard = \"al\"", "value.kind",
-                "shard must be a whole number or \"all\", not the string \"al\"", "did you mean \"all\"?");
+                "shard must be a whole number or \"all\", not the string \"al\"",
+                "did you mean \"all\"?");
   ExpectRefusal("shard = \"8\"", "value.kind",
                 "shard must be a whole number or \"all\", not the string \"8\"", "write shard = 8");
   ExpectRefusal("shard = 0", "value.range", "shard must be at least 1, not 0");
@@ -260,10 +271,10 @@ TEST(ParameterReader, UnknownKeys) {
   Diagnostic d = Refusal("degre = 8");
   EXPECT_EQ(d.code, "key.unknown");
   EXPECT_EQ(d.message, "unknown key \"degre\" in strategy.x");
-  EXPECT_EQ(
-      d.hint,
-      "did you mean \"degree\"? legal here: sequence_parallel, degree, efficiency, method, file, memory, "
-      "latency, layers, shard, group and tiers");
+  EXPECT_EQ(d.hint,
+            "did you mean \"degree\"? legal here: sequence_parallel, degree, efficiency, method, "
+            "file, memory, "
+            "latency, layers, shard, group and tiers");
   EXPECT_EQ(d.place, (Place{"f.toml", 1, 1, "degre"}));
   EXPECT_EQ(Refusal("zzzzzzzz = 8").hint.substr(0, 10), "legal here");
 
@@ -306,7 +317,8 @@ TEST(ParameterReader, ATableThatIsNone) {
 
 TEST(ParameterReader, WhatWasRefusedOnceIsNotRefusedAgain) {
   Diagnostics diagnostics;
-  const Value table = ParseToml("degree = 2020-01-01\nlayers = [1, 2020-01-01]\n", "f.toml", diagnostics);
+  const Value table =
+      ParseToml("degree = 2020-01-01\nlayers = [1, 2020-01-01]\n", "f.toml", diagnostics);
   ASSERT_EQ(diagnostics.all().size(), 2u);
   Everything plugin;
   ParameterReader reader(&table, {}, {}, &diagnostics);
@@ -362,11 +374,13 @@ TEST(ParameterDocumenter, Json) {
             "{\"name\":\"degree\",\"type\":\"integer\",\"unit\":\"\",\"default\":1,\"description\":"
             "\"ranks that share each layer\",\"minimum\":1,\"maximum\":65536}");
   EXPECT_EQ(json(5),
-            "{\"name\":\"memory\",\"type\":\"quantity\",\"unit\":\"B\",\"default\":\"80 GB\",\"description\":"
+            "{\"name\":\"memory\",\"type\":\"quantity\",\"unit\":\"B\",\"default\":\"80 "
+            "GB\",\"description\":"
             "\"per device\",\"minimum\":\"1 GB\"}");
-  EXPECT_EQ(json(9),
-            "{\"name\":\"group\",\"type\":\"integer\",\"unit\":\"\",\"default\":null,\"description\":"
-            "\"micro-batches a round\",\"minimum\":1,\"automatic\":\"what divides\"}");
+  EXPECT_EQ(
+      json(9),
+      "{\"name\":\"group\",\"type\":\"integer\",\"unit\":\"\",\"default\":null,\"description\":"
+      "\"micro-batches a round\",\"minimum\":1,\"automatic\":\"what divides\"}");
   EXPECT_NE(json(3).find("\"choices\":[\"ring\",\"gather\",\"all-to-all\"]"), std::string::npos);
 }
 
@@ -376,10 +390,12 @@ TEST(ParameterResolver, WritesWhatHolds) {
   nlohmann::ordered_json object;
   ParameterResolver resolver(&object);
   plugin.Visit(resolver);
-  EXPECT_EQ(object.dump(),
-            "{\"sequence_parallel\":false,\"degree\":1,\"efficiency\":0.5,\"method\":\"ring\",\"file\":\"\","
-            "\"memory\":\"80 GB\",\"latency\":\"5 us\",\"layers\":[1,2],\"shard\":\"all\",\"group\":null,"
-            "\"tiers\":null}");
+  EXPECT_EQ(
+      object.dump(),
+      "{\"sequence_parallel\":false,\"degree\":1,\"efficiency\":0.5,\"method\":\"ring\",\"file\":"
+      "\"\","
+      "\"memory\":\"80 GB\",\"latency\":\"5 us\",\"layers\":[1,2],\"shard\":\"all\",\"group\":null,"
+      "\"tiers\":null}");
   plugin.group_ = 4;  // worked out since
   plugin.shard = 8;
   plugin.Visit(resolver);
@@ -389,16 +405,19 @@ TEST(ParameterResolver, WritesWhatHolds) {
 
 TEST(ParameterResolver, WhatItWritesReadsBackTheSame) {
   const Reading first = Read(
-      "degree = 8\nmemory = \"81559 MiB\"\nlatency = \"1.7 ms\"\nefficiency = 0.37\nlayers = [4]\nshard = 2\n"
+      "degree = 8\nmemory = \"81559 MiB\"\nlatency = \"1.7 ms\"\nefficiency = 0.37\nlayers = "
+      "[4]\nshard = 2\n"
       "tiers = [{a = 1.0, b = \"x\"}]\ngroup = 2\n");
   Everything plugin = first.plugin;
   nlohmann::ordered_json object;
   ParameterResolver resolver(&object);
   plugin.Visit(resolver);
-  // JSON scalars, lists of them and this object's keys are TOML as they stand, but for the nested table.
+  // JSON scalars, lists of them and this object's keys are TOML as they stand, but for the nested
+  // table.
   std::string toml;
   for (const auto& [key, value] : object.items()) {
-    toml += key + " = " + (key == "tiers" ? std::string("[{a = 1.0, b = \"x\"}]") : value.dump()) + "\n";
+    toml += key + " = " + (key == "tiers" ? std::string("[{a = 1.0, b = \"x\"}]") : value.dump()) +
+            "\n";
   }
   Reading second = Read(toml);
   EXPECT_TRUE(second.diagnostics.empty());
@@ -411,11 +430,11 @@ TEST(ParameterResolver, WhatItWritesReadsBackTheSame) {
 }
 
 TEST(ValueToJson, EveryKind) {
-  const Value root =
-      Table("a = true\nb = 1\nc = 1.5\nd = \"x\"\ne = [1, [2]]\nf = {}\ng = nan\nh = {z = 1, y = 2}\n");
-  EXPECT_EQ(
-      ValueToJson(root).dump(),
-      "{\"a\":true,\"b\":1,\"c\":1.5,\"d\":\"x\",\"e\":[1,[2]],\"f\":{},\"g\":null,\"h\":{\"z\":1,\"y\":2}}");
+  const Value root = Table(
+      "a = true\nb = 1\nc = 1.5\nd = \"x\"\ne = [1, [2]]\nf = {}\ng = nan\nh = {z = 1, y = 2}\n");
+  EXPECT_EQ(ValueToJson(root).dump(),
+            "{\"a\":true,\"b\":1,\"c\":1.5,\"d\":\"x\",\"e\":[1,[2]],\"f\":{},\"g\":null,\"h\":{"
+            "\"z\":1,\"y\":2}}");
 }
 
 }  // namespace

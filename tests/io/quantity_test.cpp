@@ -100,7 +100,8 @@ TEST(Quantity, UnknownUnitsNameWhatIsMeant) {
   EXPECT_EQ(hint("1 KB", Unit::kBytes), "did you mean \"1 kB\" or \"1 KiB\"?");
   EXPECT_EQ(hint("80 G", Unit::kBytes), "did you mean \"80 GB\"?");
   EXPECT_EQ(hint("80 bytes", Unit::kBytes), "did you mean \"80 B\"?");
-  EXPECT_EQ(hint("450 gb/s", Unit::kBytesPerSecond), "did you mean \"450 GB/s\" or \"450 Gb/s\" (bits)?");
+  EXPECT_EQ(hint("450 gb/s", Unit::kBytesPerSecond),
+            "did you mean \"450 GB/s\" or \"450 Gb/s\" (bits)?");
   EXPECT_EQ(hint("400 Gbps", Unit::kBytesPerSecond), "did you mean \"400 Gb/s\" (bits)?");
   EXPECT_EQ(hint("450 GBps", Unit::kBytesPerSecond), "did you mean \"450 GB/s\"?");
   EXPECT_EQ(hint("989 TFLOPS", Unit::kFlopsPerSecond), "did you mean \"989 TFLOP/s\"?");
@@ -130,12 +131,14 @@ TEST(Quantity, WrongKindOfUnit) {
 
 TEST(Quantity, NegativeAndOverflow) {
   EXPECT_EQ(Refusal("-5 GB", Unit::kBytes).problem, "is negative (\"-5 GB\")");
-  EXPECT_EQ(Refusal("1e300 PB", Unit::kBytes).problem, "is too large or too small to be held (\"1e300 PB\")");
+  EXPECT_EQ(Refusal("1e300 PB", Unit::kBytes).problem,
+            "is too large or too small to be held (\"1e300 PB\")");
   EXPECT_EQ(Refusal("1e305 TiB", Unit::kBytes).problem,
             "is too large or too small to be held (\"1e305 TiB\")");
   EXPECT_EQ(Refusal("1e999999999999999999999 s", Unit::kSeconds).ok(), false);
   EXPECT_EQ(Refusal("1e-400 ns", Unit::kSeconds).ok(), false);
-  EXPECT_EQ(Refusal(std::string(400, '9') + " B", Unit::kBytes).problem.substr(0, 12), "is too large");
+  EXPECT_EQ(Refusal(std::string(400, '9') + " B", Unit::kBytes).problem.substr(0, 12),
+            "is too large");
   EXPECT_EQ(Read(std::string(400, '0') + "7 B", Unit::kBytes), 7.0);
 }
 
@@ -163,13 +166,15 @@ TEST(Quantity, ExactTextIsShortAndReadsBack) {
 
 TEST(Quantity, ExactTextOfRandomValuesReadsBack) {
   std::mt19937_64 random(7);
-  for (const Unit unit : {Unit::kBytes, Unit::kSeconds, Unit::kBytesPerSecond, Unit::kFlopsPerSecond,
-                          Unit::kFlops, Unit::kNone}) {
+  for (const Unit unit : {Unit::kBytes, Unit::kSeconds, Unit::kBytesPerSecond,
+                          Unit::kFlopsPerSecond, Unit::kFlops, Unit::kNone}) {
     for (int i = 0; i < 2000; ++i) {
-      double value = std::ldexp(static_cast<double>(random() >> 11), static_cast<int>(random() % 120) - 90);
+      double value =
+          std::ldexp(static_cast<double>(random() >> 11), static_cast<int>(random() % 120) - 90);
       if (i % 3 == 0) value = std::floor(value);
       if (i % 3 == 1)
-        value = static_cast<double>(random() % 100000) * std::pow(10.0, static_cast<int>(random() % 20) - 9);
+        value = static_cast<double>(random() % 100000) *
+                std::pow(10.0, static_cast<int>(random() % 20) - 9);
       const std::string text = ExactQuantity(value, unit);
       ASSERT_EQ(Read(text, unit), value) << text;
     }
@@ -210,12 +215,14 @@ TEST(Quantity, ForPeople) {
 TEST(Quantity, WhatIsShownReadsBackToItsDigits) {
   std::mt19937_64 random(11);
   for (int i = 0; i < 5000; ++i) {
-    const double value = std::pow(10.0, static_cast<double>(random() % 180000) / 10000.0);  // 1 to 1e18
+    const double value =
+        std::pow(10.0, static_cast<double>(random() % 180000) / 10000.0);  // 1 to 1e18
     EXPECT_NEAR(Read(FormatBytes(value), Unit::kBytes) / value, 1, 6e-5) << value;
     EXPECT_NEAR(Read(FormatRate(value), Unit::kBytesPerSecond) / value, 1, 6e-4) << value;
     EXPECT_NEAR(Read(FormatFlops(value), Unit::kFlops) / value, 1, 6e-4) << value;
     EXPECT_NEAR(Read(FormatFlopRate(value), Unit::kFlopsPerSecond) / value, 1, 6e-4) << value;
-    EXPECT_NEAR(Read(FormatSeconds(value * 1e-9), Unit::kSeconds) / (value * 1e-9), 1, 6e-4) << value;
+    EXPECT_NEAR(Read(FormatSeconds(value * 1e-9), Unit::kSeconds) / (value * 1e-9), 1, 6e-4)
+        << value;
   }
 }
 

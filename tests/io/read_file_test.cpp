@@ -16,8 +16,8 @@ class ReadFile : public ::testing::Test {
  protected:
   void SetUp() override {
     const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ =
-        fs::temp_directory_path() / ("shardlab_read_file_" + std::to_string(getpid()) + "_" + info->name());
+    folder_ = fs::temp_directory_path() /
+              ("shardlab_read_file_" + std::to_string(getpid()) + "_" + info->name());
     fs::create_directories(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }

@@ -30,12 +30,13 @@ std::pair<std::string, std::string> Excerpt(const std::string& text, int line, i
 }
 
 TEST(RenderDiagnostics, Whole) {
-  const Diagnostics diagnostics = One({Severity::kError,
-                                       "value.kind",
-                                       "degree must be a whole number, not the string",
-                                       {"70b.toml", 2, 10, "strategy.tensor.degree"},
-                                       "write degree = 8",
-                                       {{"70b.toml", 1, 1, "strategy.tensor"}, {"--set", 0, 0, "a.b"}}});
+  const Diagnostics diagnostics =
+      One({Severity::kError,
+           "value.kind",
+           "degree must be a whole number, not the string",
+           {"70b.toml", 2, 10, "strategy.tensor.degree"},
+           "write degree = 8",
+           {{"70b.toml", 1, 1, "strategy.tensor"}, {"--set", 0, 0, "a.b"}}});
   EXPECT_EQ(RenderDiagnostics(diagnostics, {{"70b.toml", "[strategy.tensor]\ndegree = \"8\"\n"}}),
             "70b.toml:2:10: error: degree must be a whole number, not the string\n"
             "    degree = \"8\"\n"
@@ -48,18 +49,21 @@ TEST(RenderDiagnostics, Whole) {
 }
 
 TEST(RenderDiagnostics, WithoutLineOrFile) {
+  EXPECT_EQ(RenderDiagnostics(
+                One({Severity::kWarning, "c", "no such thing", {"f.toml", 0, 0, ""}, "", {}}), {}),
+            "f.toml: warning: no such thing\n");
   EXPECT_EQ(
-      RenderDiagnostics(One({Severity::kWarning, "c", "no such thing", {"f.toml", 0, 0, ""}, "", {}}), {}),
-      "f.toml: warning: no such thing\n");
-  EXPECT_EQ(RenderDiagnostics(One({Severity::kError, "c", "bad", {"--set", 0, 0, "a.b"}, "", {}}), {}),
-            "--set a.b: error: bad\n");
-  EXPECT_EQ(RenderDiagnostics(One({Severity::kNote, "c", "hello", {}, "", {}}), {}), "note: hello\n");
+      RenderDiagnostics(One({Severity::kError, "c", "bad", {"--set", 0, 0, "a.b"}, "", {}}), {}),
+      "--set a.b: error: bad\n");
+  EXPECT_EQ(RenderDiagnostics(One({Severity::kNote, "c", "hello", {}, "", {}}), {}),
+            "note: hello\n");
   EXPECT_EQ(RenderDiagnostics(Diagnostics(), {}), "");
 }
 
 TEST(RenderDiagnostics, AFileThatIsNotKnownOrShorter) {
-  EXPECT_EQ(RenderDiagnostics(One({Severity::kError, "c", "m", {"g", 3, 1, ""}, "", {}}), {{"f", "x"}}),
-            "g:3:1: error: m\n");
+  EXPECT_EQ(
+      RenderDiagnostics(One({Severity::kError, "c", "m", {"g", 3, 1, ""}, "", {}}), {{"f", "x"}}),
+      "g:3:1: error: m\n");
   EXPECT_EQ(Render("one line", 7, 1), "f:7:1: error: m\n");
   EXPECT_EQ(Render("", 1, 1), "f:1:1: error: m\n\n    ^\n");
   EXPECT_EQ(Render("a\n", 2, 1), "f:2:1: error: m\n\n    ^\n");  // the end of the file
@@ -94,9 +98,9 @@ TEST(RenderDiagnostics, CharactersOfOtherWidths) {
 
 TEST(RenderDiagnostics, BytesThatATerminalWouldObeyAreShownAsReplacement) {
   EXPECT_EQ(Excerpt("a\x1b[31m\xFF", 1, 2).first, "    a\xEF\xBF\xBD[31m\xEF\xBF\xBD");
-  EXPECT_EQ(
-      RenderDiagnostics(One({Severity::kError, "c", "a\nb\x1b", {"x\ny", 0, 0, "k\t"}, "h\x07", {}}), {}),
-      "x\\ny k\\t: error: a\\nb\\x1b\n  hint: h\\x07\n");
+  EXPECT_EQ(RenderDiagnostics(
+                One({Severity::kError, "c", "a\nb\x1b", {"x\ny", 0, 0, "k\t"}, "h\x07", {}}), {}),
+            "x\\ny k\\t: error: a\\nb\\x1b\n  hint: h\\x07\n");
 }
 
 TEST(RenderDiagnostics, LongLinesAreCutAroundTheCaret) {
@@ -154,7 +158,8 @@ TEST(RenderDiagnostics, ColorOnlyWhenAsked) {
   const Diagnostics diagnostics = One({Severity::kError, "c", "m", {"f", 1, 1, ""}, "h", {}});
   EXPECT_EQ(RenderDiagnostics(diagnostics, {{"f", "x"}}).find('\x1b'), std::string::npos);
   EXPECT_EQ(RenderDiagnostics(diagnostics, {{"f", "x"}}, true),
-            "\x1b[1mf:1:1: \x1b[0m\x1b[1;31merror:\x1b[0m \x1b[1mm\x1b[0m\n    x\n    \x1b[1;32m^\x1b[0m\n"
+            "\x1b[1mf:1:1: \x1b[0m\x1b[1;31merror:\x1b[0m \x1b[1mm\x1b[0m\n    x\n    "
+            "\x1b[1;32m^\x1b[0m\n"
             "  \x1b[1;36mhint:\x1b[0m h\n");
 }
 
@@ -165,14 +170,15 @@ TEST(RenderDiagnostics, Json) {
                                        {"f", 3, 4, "a.b"},
                                        "h",
                                        {{"g", 1, 2, "c"}, {"--set", 0, 0, "d"}}});
-  EXPECT_EQ(
-      DiagnosticsToJson(diagnostics).dump(),
-      "{\"schema\":\"shardlab.diagnostics/"
-      "1\",\"diagnostics\":[{\"severity\":\"warning\",\"code\":\"key.unknown\","
-      "\"message\":\"m\",\"file\":\"f\",\"line\":3,\"column\":4,\"key\":\"a.b\",\"hint\":\"h\",\"other_"
-      "places\":"
-      "[{\"file\":\"g\",\"line\":1,\"column\":2,\"key\":\"c\"},{\"file\":\"--set\",\"line\":0,\"column\":0,"
-      "\"key\":\"d\"}]}]}");
+  EXPECT_EQ(DiagnosticsToJson(diagnostics).dump(),
+            "{\"schema\":\"shardlab.diagnostics/"
+            "1\",\"diagnostics\":[{\"severity\":\"warning\",\"code\":\"key.unknown\","
+            "\"message\":\"m\",\"file\":\"f\",\"line\":3,\"column\":4,\"key\":\"a.b\",\"hint\":"
+            "\"h\",\"other_"
+            "places\":"
+            "[{\"file\":\"g\",\"line\":1,\"column\":2,\"key\":\"c\"},{\"file\":\"--set\",\"line\":"
+            "0,\"column\":0,"
+            "\"key\":\"d\"}]}]}");
   EXPECT_EQ(DiagnosticsToJson(Diagnostics()).dump(),
             "{\"schema\":\"shardlab.diagnostics/1\",\"diagnostics\":[]}");
 }
@@ -194,7 +200,8 @@ TEST(RenderDiagnostics, LoadsTheSourcesThatAreMissing) {
   std::filesystem::remove(path);
   EXPECT_EQ(sources.at(path), "a = x\n");
   EXPECT_EQ(sources.at("kept"), "k");
-  EXPECT_NE(RenderDiagnostics(diagnostics, sources).find("    a = x\n        ^\n"), std::string::npos);
+  EXPECT_NE(RenderDiagnostics(diagnostics, sources).find("    a = x\n        ^\n"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -55,7 +55,8 @@ TEST(Scenario, SetReplacesWhereItStands) {
 TEST(Scenario, SetMakesTables) {
   const Scenario scenario = Read({"strategy.zero.stage=1", "schedule.degree = 2"});
   EXPECT_EQ(scenario.root.FindPath("strategy.zero.stage")->integer, 1);
-  EXPECT_EQ(scenario.root.FindPath("strategy.zero")->place, (Place{"--set", 0, 0, "strategy.zero"}));
+  EXPECT_EQ(scenario.root.FindPath("strategy.zero")->place,
+            (Place{"--set", 0, 0, "strategy.zero"}));
   EXPECT_EQ(scenario.root.FindPath("strategy.tensor.degree")->integer, 8);
   EXPECT_EQ(scenario.root.FindPath("schedule.degree")->integer, 2);
   EXPECT_EQ(scenario.root.table.back().first, "schedule");
@@ -93,8 +94,11 @@ TEST(Scenario, SetTakesQuotedKeys) {
 
 TEST(Scenario, LaterSetsWin) {
   EXPECT_EQ(Read({"name=a", "name=b"}).root.Find("name")->text, "b");
-  EXPECT_EQ(Read({"strategy={}", "strategy.zero.stage=3"}).root.FindPath("strategy.zero.stage")->integer, 3);
-  EXPECT_EQ(Read({"strategy={}", "strategy.zero.stage=3"}).root.FindPath("strategy.tensor"), nullptr);
+  EXPECT_EQ(
+      Read({"strategy={}", "strategy.zero.stage=3"}).root.FindPath("strategy.zero.stage")->integer,
+      3);
+  EXPECT_EQ(Read({"strategy={}", "strategy.zero.stage=3"}).root.FindPath("strategy.tensor"),
+            nullptr);
 }
 
 TEST(Scenario, BadSets) {
@@ -118,9 +122,9 @@ TEST(Scenario, BadSets) {
 TEST(Scenario, SetThroughWhatIsNoTable) {
   Diagnostic d = Refusal("training.micro_batch_size.x=1");
   EXPECT_EQ(d.code, "set.path");
-  EXPECT_EQ(
-      d.message,
-      "cannot set training.micro_batch_size.x: training.micro_batch_size is a whole number, not a table");
+  EXPECT_EQ(d.message,
+            "cannot set training.micro_batch_size.x: training.micro_batch_size is a whole number, "
+            "not a table");
   EXPECT_EQ(d.place.key, "training.micro_batch_size.x");
   ASSERT_EQ(d.other_places.size(), 1u);
   EXPECT_EQ(d.other_places[0], (Place{"s.toml", 5, 20, "training.micro_batch_size"}));

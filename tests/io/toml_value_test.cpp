@@ -68,7 +68,8 @@ TEST(TomlValue, EveryKind) {
 }
 
 TEST(TomlValue, PlacesOfKeysAndValues) {
-  const Value root = Parse("name = \"x\"\r\n\r\n[strategy.tensor]\r\n\tdegree  =  8\r\nlayers = [1,\n  2]\n");
+  const Value root =
+      Parse("name = \"x\"\r\n\r\n[strategy.tensor]\r\n\tdegree  =  8\r\nlayers = [1,\n  2]\n");
   EXPECT_EQ(root.place, (Place{"f.toml", 1, 1, ""}));
   ExpectPlace(root.Find("name")->key_place, 1, 1, "name");
   ExpectPlace(root.Find("name")->place, 1, 8, "name");
@@ -82,7 +83,8 @@ TEST(TomlValue, PlacesOfKeysAndValues) {
 }
 
 TEST(TomlValue, ColumnsCountCharactersNotBytes) {
-  const Value root = Parse("\"\xD0\xB6\xD0\xB6\" = 1\n");  // two letters of two bytes in quotes, then " = "
+  const Value root =
+      Parse("\"\xD0\xB6\xD0\xB6\" = 1\n");  // two letters of two bytes in quotes, then " = "
   ExpectPlace(root.table[0].second.place, 1, 8, "\"\xD0\xB6\xD0\xB6\"");
   EXPECT_EQ(root.table[0].first, "\xD0\xB6\xD0\xB6");
 }
@@ -163,17 +165,22 @@ TEST(TomlValue, ATooManyValuedFileIsRefusedQuickly) {
 TEST(TomlValue, DeepNesting) {
   for (const int depth : {101, 1000, 100'000}) {
     EXPECT_EQ(Refusal("a = " + std::string(depth, '[')).code, "toml.nesting");
-    EXPECT_EQ(Refusal("a = " + std::string(depth, '[') + std::string(depth, ']')).code, "toml.nesting");
-    EXPECT_EQ(Refusal("a = " + Repeat("{a = ", depth) + "1" + std::string(depth, '}')).code, "toml.nesting");
+    EXPECT_EQ(Refusal("a = " + std::string(depth, '[') + std::string(depth, ']')).code,
+              "toml.nesting");
+    EXPECT_EQ(Refusal("a = " + Repeat("{a = ", depth) + "1" + std::string(depth, '}')).code,
+              "toml.nesting");
     EXPECT_EQ(Refusal("a" + Repeat(".a", depth) + " = 1").code, "toml.nesting");
     EXPECT_EQ(Refusal("[a" + Repeat(".a", depth) + "]").code, "toml.nesting");
     EXPECT_EQ(Refusal("[[a" + Repeat(".a", depth) + "]]").code, "toml.nesting");
     EXPECT_EQ(Refusal("a" + Repeat(".'a.b'", depth) + " = 1").code, "toml.nesting");
   }
   // Each part alone would pass; the levels add up.
-  EXPECT_EQ(Refusal("[a" + Repeat(".a", 60) + "]\na" + Repeat(".a", 60) + " = 1").code, "toml.nesting");
-  EXPECT_EQ(Refusal("a" + Repeat(".a", 60) + " = {" + "a" + Repeat(".a", 60) + " = 1}").code, "toml.nesting");
-  // The place is where the limit is passed: "a = " and the 101st bracket, less the level of the key itself.
+  EXPECT_EQ(Refusal("[a" + Repeat(".a", 60) + "]\na" + Repeat(".a", 60) + " = 1").code,
+            "toml.nesting");
+  EXPECT_EQ(Refusal("a" + Repeat(".a", 60) + " = {" + "a" + Repeat(".a", 60) + " = 1}").code,
+            "toml.nesting");
+  // The place is where the limit is passed: "a = " and the 101st bracket, less the level of the key
+  // itself.
   ExpectAt(Refusal("b = 1\na = " + std::string(200, '[')), "toml.nesting", 2, 105);
 }
 
@@ -197,9 +204,9 @@ TEST(TomlValue, WhatOnlyLooksDeepIsFine) {
 TEST(TomlValue, SyntaxErrorsSayWhereAndWhatToWrite) {
   Diagnostic d = Refusal("plugin = llama\n");
   ExpectAt(d, "toml.syntax", 1, 10);
-  EXPECT_EQ(
-      d.message,
-      "not valid TOML: this is no string, number, true or false, list or table (while reading a value)");
+  EXPECT_EQ(d.message,
+            "not valid TOML: this is no string, number, true or false, list or table (while "
+            "reading a value)");
   EXPECT_EQ(d.hint, "a string is written in quotes: plugin = \"llama\"");
 
   d = Refusal("[hardware]\nmemory = 80 GB  # of HBM\n");
@@ -247,21 +254,24 @@ TEST(TomlValue, DuplicatesNameBothPlaces) {
   ExpectPlace(d.other_places[0], 1, 1, "a");
 
   EXPECT_EQ(Refusal("a = 1\n[a.b]\nc = 1\n").code, "toml.duplicate");
-  EXPECT_EQ(Refusal("a = {b = 1, b = 2}\n").code, "toml.duplicate");  // in one line: no other place to show
+  EXPECT_EQ(Refusal("a = {b = 1, b = 2}\n").code,
+            "toml.duplicate");  // in one line: no other place to show
 }
 
 TEST(TomlValue, IntegersThatDoNotFit) {
   const Diagnostic d = Refusal("a = 9223372036854775808\n");
   EXPECT_EQ(d.code, "toml.integer");
-  EXPECT_EQ(d.message, "whole number 9223372036854775808 is too large (it does not fit in 64 bits)");
+  EXPECT_EQ(d.message,
+            "whole number 9223372036854775808 is too large (it does not fit in 64 bits)");
   EXPECT_EQ(Refusal("a = 0xFFFFFFFFFFFFFFFFF\n").code, "toml.integer");
   EXPECT_EQ(Parse("a = 9223372036854775807\n").Find("a")->integer, 9223372036854775807LL);
 }
 
 TEST(TomlValue, DatesAreNamedOneByOne) {
   Diagnostics diagnostics;
-  const Value root = ParseToml("a = 2020-01-01\nb.c = 12:30:00\nd = [1, 1979-05-27T07:32:00Z]\ne = 1\n",
-                               "f.toml", diagnostics);
+  const Value root =
+      ParseToml("a = 2020-01-01\nb.c = 12:30:00\nd = [1, 1979-05-27T07:32:00Z]\ne = 1\n", "f.toml",
+                diagnostics);
   ASSERT_EQ(diagnostics.all().size(), 3u);
   ExpectAt(diagnostics.all()[0], "toml.date", 1, 5);
   EXPECT_EQ(diagnostics.all()[0].message, "a is a date or time, which nothing here understands");
@@ -303,7 +313,8 @@ TEST(TomlValue, SingleValues) {
   EXPECT_EQ(parse(" true ")->boolean, true);
   EXPECT_EQ(parse("\"a b\"")->text, "a b");
   EXPECT_EQ(parse("[1, {x = 2}]")->array[1].Find("x")->place, (Place{"--set", 0, 0, "k[1].x"}));
-  for (const char* bad : {"", "llama", "80 GB", "1\nother = 2", "1\n[t]", "[1, 2", "01", "\"a", "\n5"}) {
+  for (const char* bad :
+       {"", "llama", "80 GB", "1\nother = 2", "1\n[t]", "[1, 2", "01", "\"a", "\n5"}) {
     EXPECT_FALSE(parse(bad).has_value()) << bad;
   }
   EXPECT_FALSE(parse(std::string(300, '[') + std::string(300, ']')).has_value());
@@ -315,14 +326,15 @@ TEST(TomlValue, SingleKeys) {
   EXPECT_EQ(ParseTomlKey("a.b-c.d_1"), Path({"a", "b-c", "d_1"}));
   EXPECT_EQ(ParseTomlKey(" a . 'b.c' . \"d\\\"e\" "), Path({"a", "b.c", "d\"e"}));
   EXPECT_EQ(ParseTomlKey("1.2"), Path({"1", "2"}));
-  for (const char* bad : {"", " ", ".", "a.", ".a", "a..b", "a b", "#a", "[a]", "a = 1 #", "\"a", "\xD0\xB6",
-                          "a\nb", "a = {b", "a, b", "x=[1,2]\n"}) {
+  for (const char* bad : {"", " ", ".", "a.", ".a", "a..b", "a b", "#a", "[a]", "a = 1 #", "\"a",
+                          "\xD0\xB6", "a\nb", "a = {b", "a, b", "x=[1,2]\n"}) {
     EXPECT_FALSE(ParseTomlKey(bad).has_value()) << bad;
   }
   EXPECT_FALSE(ParseTomlKey("a" + Repeat(".a", 5000)).has_value());
 }
 
-// --- a round trip through random values -----------------------------------------------------------------
+// --- a round trip through random values
+// -----------------------------------------------------------------
 
 class Maker final {
  public:
@@ -332,10 +344,14 @@ class Maker final {
     const int kind = Below(depth > 0 ? 6 : 4);
     Value value;
     switch (kind) {
-      case 0: return Value::Boolean(Below(2) == 0);
-      case 1: return Value::Integer(static_cast<std::int64_t>(random_()));
-      case 2: return Value::Number(std::ldexp(static_cast<double>(random_()), Below(600) - 300));
-      case 3: return Value::Text(Text());
+      case 0:
+        return Value::Boolean(Below(2) == 0);
+      case 1:
+        return Value::Integer(static_cast<std::int64_t>(random_()));
+      case 2:
+        return Value::Number(std::ldexp(static_cast<double>(random_()), Below(600) - 300));
+      case 3:
+        return Value::Text(Text());
       case 4:
         value.kind = Value::kArray;
         for (int i = Below(4); i > 0; --i) value.array.push_back(Make(depth - 1));
@@ -344,7 +360,8 @@ class Maker final {
         value.kind = Value::kTable;
         for (int i = Below(4); i > 0; --i) {
           std::string name = Text();
-          if (value.Find(name) == nullptr) value.table.emplace_back(std::move(name), Make(depth - 1));
+          if (value.Find(name) == nullptr)
+            value.table.emplace_back(std::move(name), Make(depth - 1));
         }
         return value;
     }
@@ -383,8 +400,9 @@ class Maker final {
 
 // Equal but for places; tables in any order, since all places of a one-line value are the same.
 bool Same(const Value& a, const Value& b) {
-  if (a.kind != b.kind || a.boolean != b.boolean || a.integer != b.integer || a.number != b.number ||
-      a.text != b.text || a.array.size() != b.array.size() || a.table.size() != b.table.size()) {
+  if (a.kind != b.kind || a.boolean != b.boolean || a.integer != b.integer ||
+      a.number != b.number || a.text != b.text || a.array.size() != b.array.size() ||
+      a.table.size() != b.table.size()) {
     return false;
   }
   for (std::size_t i = 0; i < a.array.size(); ++i) {

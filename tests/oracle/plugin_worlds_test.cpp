@@ -37,9 +37,7 @@ class Settings final : public ParameterVisitor {
   void Number(const Parameter&, double*) override {}
   void Amount(const Parameter&, Unit, double*) override {}
   void Integers(const Parameter&, std::vector<int>*) override {}
-  void IntegerOr(const Parameter& p, const std::string&, int* value) override {
-    Integer(p, value);
-  }
+  void IntegerOr(const Parameter& p, const std::string&, int* value) override { Integer(p, value); }
   void Raw(const Parameter&, Value*) override {}
 
  private:
@@ -81,14 +79,13 @@ Choice ShippedFsdp(int shard, bool reshard_after_forward = true) {
                            {"reshard_after_forward", Value::Boolean(reshard_after_forward)}});
 }
 Choice ShippedContext(const char* method) {
-  return With<context::Context>(
-      std::string("context ") + method,
-      {{"degree", Value::Integer(2)}, {"method", Value::Text(method)}});
+  return With<context::Context>(std::string("context ") + method,
+                                {{"degree", Value::Integer(2)}, {"method", Value::Text(method)}});
 }
 Choice ShippedExpert(int tensor_degree) {
-  return With<expert::Expert>("expert, expert-tensor " + std::to_string(tensor_degree),
-                              {{"degree", Value::Integer(2)},
-                               {"tensor_degree", Value::Integer(tensor_degree)}});
+  return With<expert::Expert>(
+      "expert, expert-tensor " + std::to_string(tensor_degree),
+      {{"degree", Value::Integer(2)}, {"tensor_degree", Value::Integer(tensor_degree)}});
 }
 
 const Choices kNone;
@@ -101,11 +98,7 @@ TEST(PluginWorldsTest, ShippedFullyShardedAndContext) {
     for (const Choices& choices : Product({
              {data},
              {kNone, {ShippedTensor(false)}, {ShippedTensor(true)}},
-             {kNone,
-              {ShippedFsdp(0)},
-              {ShippedFsdp(0, false)},
-              {ShippedFsdp(2)},
-              {ShippedZero(1)}},
+             {kNone, {ShippedFsdp(0)}, {ShippedFsdp(0, false)}, {ShippedFsdp(2)}, {ShippedZero(1)}},
              {{ShippedContext("ring")}, {ShippedContext("gather")}, {ShippedContext("all-to-all")}},
          })) {
       const bool few = choices.size() <= 3;
@@ -140,14 +133,14 @@ TEST(PluginWorldsTest, ShippedExperts) {
   const Setting setting(Unroll(ToyModel({.experts = true, .layers = 1})), {});
   for (const Choices& choices : Product({
            {data},
-           {{ShippedExpert(1)}, {ShippedTensor(true), ShippedExpert(1)},
+           {{ShippedExpert(1)},
+            {ShippedTensor(true), ShippedExpert(1)},
             {ShippedTensor(true), ShippedExpert(2)}},
            {kNone, {ShippedContext("ring")}, {ShippedContext("all-to-all")}},
            {kNone, {ShippedZero(1)}, {ShippedFsdp(0)}, {ShippedFsdp(2)}},
        })) {
     const bool few = choices.size() <= 3;
-    RunEveryMesh(setting, choices, 8, tally,
-                 [few](int number) { return few || number % 3 == 1; });
+    RunEveryMesh(setting, choices, 8, tally, [few](int number) { return few || number % 3 == 1; });
   }
   Conclude(tally, "shipped, experts");
 }

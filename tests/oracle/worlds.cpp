@@ -26,8 +26,9 @@ void SplitOverAtoms(const Edited& edited, AxisId id, int own, std::map<std::stri
     if (!row.bound.empty()) {
       const DimensionId dim = edited.program.FindDimension(row.bound);
       int& used = taken.emplace(row.bound, 1).first->second;
-      size = !dim.valid() ? 1
-                          : std::gcd(own, static_cast<int>(edited.program.dimension(dim).size) / used);
+      size = !dim.valid()
+                 ? 1
+                 : std::gcd(own, static_cast<int>(edited.program.dimension(dim).size) / used);
       used *= size;
     }
     degrees[atom.index()] = size;

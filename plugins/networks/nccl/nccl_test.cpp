@@ -14,9 +14,7 @@ TEST(Nccl, OneRankAndASliceAreFree) {
   EXPECT_EQ(Time(Collective::kSlice, 1e9, Group(8, 4)), 0);
 }
 
-TEST(Nccl, NeverUnderTheBoundAndMonotone) {
-  ExpectBoundedAndMonotone<Nccl>();
-}
+TEST(Nccl, NeverUnderTheBoundAndMonotone) { ExpectBoundedAndMonotone<Nccl>(); }
 
 // Eight H200 (the same links), all-reduce of 1 MiB to 256 MiB in microseconds (ml-engineering book,
 // network chapter). Measured with in-switch reduction, which is why large messages were faster than

@@ -14,9 +14,7 @@ TEST(RailLatency, OneRankAndASliceAreFree) {
   EXPECT_EQ(Time(Collective::kSlice, 1e9, Group(8, 4)), 0);
 }
 
-TEST(RailLatency, NeverUnderTheBoundAndMonotone) {
-  ExpectBoundedAndMonotone<RailLatency>();
-}
+TEST(RailLatency, NeverUnderTheBoundAndMonotone) { ExpectBoundedAndMonotone<RailLatency>(); }
 
 TEST(RailLatency, EachStepOfTheRingWaits) {
   const double nothing = 1e-6;

@@ -14,9 +14,7 @@ TEST(Rail, OneRankAndASliceAreFree) {
   EXPECT_EQ(Time(Collective::kSlice, 1e9, Group(8, 4)), 0);
 }
 
-TEST(Rail, NeverUnderTheBoundAndMonotone) {
-  ExpectBoundedAndMonotone<Rail>();
-}
+TEST(Rail, NeverUnderTheBoundAndMonotone) { ExpectBoundedAndMonotone<Rail>(); }
 
 TEST(Rail, RingsUseOnePortForEachRankInAServer) {
   EXPECT_DOUBLE_EQ(Time(Collective::kAllReduce, 1e9, Group(8, 1)), 2 * 7.0 / 8 * 1e9 / 450e9);

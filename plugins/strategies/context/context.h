@@ -42,10 +42,9 @@ class Context final : public Strategy {
     edit.Fill(axis, "sequence", [](const TensorView& t) { return t.role() != TensorRole::kData; });
     edit.Require(axis, {"sequence"}, "tokens of a sequence");
     if (method_ == "ring") {
-      edit.Hide(
-          {[](const TransferView& t) { return !t.parameter && t.role == AxisRole::kContext; },
-           HideBehind::kOp, 0, true,
-           [](const OpView& op) { return op.kind() == OpKind::kAttention; }});
+      edit.Hide({[](const TransferView& t) { return !t.parameter && t.role == AxisRole::kContext; },
+                 HideBehind::kOp, 0, true,
+                 [](const OpView& op) { return op.kind() == OpKind::kAttention; }});
     }
     edit.PlanFact("context_method", Value::Text(method_));
   }

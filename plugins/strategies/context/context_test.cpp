@@ -53,8 +53,7 @@ Program Model() {
 Edited Apply(const std::string& method, const Strategy* other = nullptr) {
   Context strategy;
   Diagnostics said;
-  const Value table =
-      ParseToml("degree = 4\nmethod = \"" + method + "\"", "scenario.toml", said);
+  const Value table = ParseToml("degree = 4\nmethod = \"" + method + "\"", "scenario.toml", said);
   ParameterReader reader(&table, Place{}, {}, &said);
   strategy.Visit(reader);
   reader.Finish();
@@ -89,9 +88,9 @@ Found Transfers(const Edited& edited) {
 }
 
 TEST(Context, WhatTravelsForEachMethod) {
-  const Found gathered = {{"forward all-gather k", 1},         {"forward all-gather v", 1},
-                          {"backward all-gather k", 1},        {"backward all-gather v", 1},
-                          {"backward reduce-scatter dk", 1},   {"backward reduce-scatter dv", 1}};
+  const Found gathered = {{"forward all-gather k", 1},       {"forward all-gather v", 1},
+                          {"backward all-gather k", 1},      {"backward all-gather v", 1},
+                          {"backward reduce-scatter dk", 1}, {"backward reduce-scatter dv", 1}};
   EXPECT_EQ(Transfers(Apply("gather")), gathered);
   EXPECT_EQ(Transfers(Apply("ring")), gathered) << "a ring carries what a gather carries";
   const Found exchanged = Transfers(Apply("all-to-all"));
@@ -134,10 +133,8 @@ TEST(Context, WhatOfRanksThatAreBorrowed) {
   const Borrower borrower;
   const Edited edited = Apply("gather", &borrower);
   const AtomId lent = edited.mesh.axis(edited.mesh.Find("borrower")).order[0];
-  EXPECT_EQ(Named(edited, "y").use.at(lent),
-            Layout::Cut(edited.program.FindDimension("hidden")));
-  EXPECT_EQ(Named(edited, "x").use.at(lent),
-            Layout::Cut(edited.program.FindDimension("sequence")));
+  EXPECT_EQ(Named(edited, "y").use.at(lent), Layout::Cut(edited.program.FindDimension("hidden")));
+  EXPECT_EQ(Named(edited, "x").use.at(lent), Layout::Cut(edited.program.FindDimension("sequence")));
 }
 
 }  // namespace

@@ -30,8 +30,13 @@ class Expert final : public Strategy {
               {},
               "nothing is padded or dropped"},
              &capacity_factor_);
-    v.Number({"imbalance", "tokens of the busiest rank over the mean, without a capacity", 1, 64,
-              {}, {}, /*assumption=*/true},
+    v.Number({"imbalance",
+              "tokens of the busiest rank over the mean, without a capacity",
+              1,
+              64,
+              {},
+              {},
+              /*assumption=*/true},
              &imbalance_);
   }
 
@@ -86,13 +91,12 @@ class Expert final : public Strategy {
     edit.PlanDegree("expert_data", {AxesOf(AxisRole::kData), AxesOf(AxisRole::kContext)},
                     degree_ > 1 ? std::vector<AxisPart>{axis} : std::vector<AxisPart>{});
     if (degree_ > 1) {
-      edit.RequireCut({AxisRole::kTensor, "sequence",
-                       [](const TensorView& t) {
-                         return t.role() == TensorRole::kStream && t.Has("expert");
-                       },
-                       "with tensor parallelism the ranks must have different tokens to send to "
-                       "the experts",
-                       "set sequence_parallel = true"});
+      edit.RequireCut(
+          {AxisRole::kTensor, "sequence",
+           [](const TensorView& t) { return t.role() == TensorRole::kStream && t.Has("expert"); },
+           "with tensor parallelism the ranks must have different tokens to send to "
+           "the experts",
+           "set sequence_parallel = true"});
     }
   }
 
