@@ -140,8 +140,8 @@ class H100Dgx final : public Hardware {
          "Calculon, H100 system file: 3072 GB/s x 0.90 over 3.35 TB/s"},
         {"launch", kLaunchSeconds, "s", "assumed"},
         {"product ceiling", ProductCeiling(), "",
-         "0.83 x MAMF (ml-engineering book, MAMF table); 0.83 fitted on half A of the dgxc "
-         "v25.02 rows of validation/"},
+         "0.83 x MAMF (ml-engineering book, MAMF table); 0.83 fitted on dgxc "
+         "v25.02 and lf rows of validation/"},
         {"wave share", kWaveShare, "", fit},
         {"inner dimension at half rate", kInnerHalf, "", fit},
         {"weight gradient factor", kWeightGradientFactor, "", fit},
