@@ -209,15 +209,26 @@ class Compiler {
 
   // Products that add their weight gradient to the accumulated one themselves still hand back a
   // gradient, of which one is kept for each shape of weight (Transformer Engine 2.3,
-  // get_dummy_wgrad). Grouped products of experts do not.
+  // get_dummy_wgrad). Grouped products, of tokens
+  // that were routed, do not.
   void Spare(const Tensor& w, std::uint8_t layer, TensorId id) {
-    const DimensionId expert = program_.FindDimension("expert");
-    if (!IsMatrix(w)) return;
-    if (std::find(w.dims.begin(), w.dims.end(), expert) != w.dims.end()) return;
+    if (!IsMatrix(w) || IsOfRouted(id)) return;
     form_.state.push_back({layer, Account::kTransient,
                            TensorBlock(w, w.use, Width(DtypeSlot::kCompute)), id, -1, 0, false,
                            false, false, false, true});
     form_.spares = true;
+  }
+
+  // Some product of this weight has a routed operand: one of many that are done as one group.
+  bool IsOfRouted(TensorId id) const {
+    const auto has = [](const Op& op, auto&& is) {
+      return std::any_of(op.inputs.begin(), op.inputs.end(),
+                         [&](const Operand& operand) { return is(operand.tensor); });
+    };
+    return std::any_of(program_.ops.begin(), program_.ops.end(), [&](const Op& op) {
+      return has(op, [&](TensorId t) { return t == id; }) &&
+             has(op, [&](TensorId t) { return program_.tensor(t).role == TensorRole::kRouted; });
+    });
   }
 
   // A weight of products, and not of a lookup.
