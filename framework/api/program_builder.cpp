@@ -149,7 +149,7 @@ void ReadsForAll(Op& op, const std::vector<int>& reads) {
 
 }  // namespace
 
-TensorId ProgramBuilder::Product(std::string name, Arg a, Arg b, std::string_view out,
+TensorId ProgramBuilder::Product(std::string name, const Arg& a, const Arg& b, std::string_view out,
                                  TensorRole role) {
   Op op = NewOp(std::move(name), OpKind::kProduct);
   op.inputs = {MakeOperand(op, a), MakeOperand(op, b)};
@@ -159,8 +159,8 @@ TensorId ProgramBuilder::Product(std::string name, Arg a, Arg b, std::string_vie
   return id;
 }
 
-TensorId ProgramBuilder::Lookup(std::string name, Arg one_hot, Arg table, std::string_view out,
-                                TensorRole role) {
+TensorId ProgramBuilder::Lookup(std::string name, const Arg& one_hot, const Arg& table,
+                                std::string_view out, TensorRole role) {
   Op op = NewOp(std::move(name), OpKind::kLookup);
   op.inputs = {MakeOperand(op, one_hot), MakeOperand(op, table)};
   const TensorId id = Finish(std::move(op), out, role, DtypeSlot::kCompute);
@@ -168,7 +168,8 @@ TensorId ProgramBuilder::Lookup(std::string name, Arg one_hot, Arg table, std::s
   return id;
 }
 
-TensorId ProgramBuilder::Attention(std::string name, Arg q, Arg k, Arg v, std::string_view out) {
+TensorId ProgramBuilder::Attention(std::string name, const Arg& q, const Arg& k, const Arg& v,
+                                   std::string_view out) {
   Op op = NewOp(std::move(name), OpKind::kAttention);
   op.inputs = {MakeOperand(op, q), MakeOperand(op, k), MakeOperand(op, v)};
   // Two products, over half of the pairs because of the causal mask.
@@ -199,7 +200,8 @@ TensorId ProgramBuilder::Attention(std::string name, Arg q, Arg k, Arg v, std::s
   return id;
 }
 
-TensorId ProgramBuilder::Norm(std::string name, Arg x, Arg weight, std::string_view over) {
+TensorId ProgramBuilder::Norm(std::string name, const Arg& x, const Arg& weight,
+                              std::string_view over) {
   Op op = NewOp(std::move(name), OpKind::kNorm);
   op.inputs = {MakeOperand(op, x)};
   if (weight.tensor.valid()) op.inputs.push_back(MakeOperand(op, weight));
@@ -211,8 +213,8 @@ TensorId ProgramBuilder::Norm(std::string name, Arg x, Arg weight, std::string_v
   return id;
 }
 
-TensorId ProgramBuilder::LayerNorm(std::string name, Arg x, Arg weight, Arg bias,
-                                   std::string_view over) {
+TensorId ProgramBuilder::LayerNorm(std::string name, const Arg& x, const Arg& weight,
+                                   const Arg& bias, std::string_view over) {
   Op op = NewOp(std::move(name), OpKind::kLayerNorm);
   op.inputs = {MakeOperand(op, x)};
   if (weight.tensor.valid()) op.inputs.push_back(MakeOperand(op, weight));
@@ -230,7 +232,7 @@ TensorId ProgramBuilder::LayerNorm(std::string name, Arg x, Arg weight, Arg bias
   return id;
 }
 
-TensorId ProgramBuilder::Bias(std::string name, Arg x, Arg bias) {
+TensorId ProgramBuilder::Bias(std::string name, const Arg& x, const Arg& bias) {
   Op op = NewOp(std::move(name), OpKind::kBias);
   op.inputs = {MakeOperand(op, x), MakeOperand(op, bias)};
   const Tensor from = program_.tensor(x.tensor);
@@ -239,7 +241,7 @@ TensorId ProgramBuilder::Bias(std::string name, Arg x, Arg bias) {
   return id;
 }
 
-TensorId ProgramBuilder::Gelu(std::string name, Arg x) {
+TensorId ProgramBuilder::Gelu(std::string name, const Arg& x) {
   Op op = NewOp(std::move(name), OpKind::kGelu);
   op.inputs = {MakeOperand(op, x)};
   const TensorRole role = program_.tensor(x.tensor).role;
@@ -248,7 +250,7 @@ TensorId ProgramBuilder::Gelu(std::string name, Arg x) {
   return id;
 }
 
-TensorId ProgramBuilder::Relu(std::string name, Arg x) {
+TensorId ProgramBuilder::Relu(std::string name, const Arg& x) {
   Op op = NewOp(std::move(name), OpKind::kRelu);
   op.inputs = {MakeOperand(op, x)};
   const TensorRole role = program_.tensor(x.tensor).role;
@@ -257,7 +259,8 @@ TensorId ProgramBuilder::Relu(std::string name, Arg x) {
   return id;
 }
 
-TensorId ProgramBuilder::Concat(std::string name, Arg a, Arg b, std::string_view out) {
+TensorId ProgramBuilder::Concat(std::string name, const Arg& a, const Arg& b,
+                                std::string_view out) {
   Op op = NewOp(std::move(name), OpKind::kConcat);
   op.inputs = {MakeOperand(op, a), MakeOperand(op, b)};
   op.whole = {FactorOf(op, out.back()), FactorOf(op, a.labels.back()),
@@ -271,13 +274,14 @@ TensorId ProgramBuilder::Concat(std::string name, Arg a, Arg b, std::string_view
   return Finish(std::move(op), out, TensorRole::kActivation, DtypeSlot::kCompute);
 }
 
-TensorId ProgramBuilder::Add(std::string name, Arg a, Arg b) {
+TensorId ProgramBuilder::Add(std::string name, const Arg& a, const Arg& b) {
   Op op = NewOp(std::move(name), OpKind::kAdd);
   op.inputs = {MakeOperand(op, a), MakeOperand(op, b)};
   return Finish(std::move(op), a.labels, program_.tensor(a.tensor).role, DtypeSlot::kCompute);
 }
 
-TensorId ProgramBuilder::GatedSilu(std::string name, Arg gate, Arg up, TensorRole role) {
+TensorId ProgramBuilder::GatedSilu(std::string name, const Arg& gate, const Arg& up,
+                                   TensorRole role) {
   Op op = NewOp(std::move(name), OpKind::kGatedSilu);
   op.inputs = {MakeOperand(op, gate), MakeOperand(op, up)};
   const TensorId id = Finish(std::move(op), gate.labels, role, DtypeSlot::kCompute);
@@ -285,14 +289,15 @@ TensorId ProgramBuilder::GatedSilu(std::string name, Arg gate, Arg up, TensorRol
   return id;
 }
 
-TensorId ProgramBuilder::MaxReduce(std::string name, Arg a, std::string_view out) {
+TensorId ProgramBuilder::MaxReduce(std::string name, const Arg& a, std::string_view out) {
   Op op = NewOp(std::move(name), OpKind::kMaxReduce);
   op.inputs = {MakeOperand(op, a)};
   op.inputs[0].has_gradient = false;  // it cancels in the loss
   return Finish(std::move(op), out, TensorRole::kStatistic, DtypeSlot::kStatistics);
 }
 
-TensorId ProgramBuilder::SumExp(std::string name, Arg a, Arg max, std::string_view out) {
+TensorId ProgramBuilder::SumExp(std::string name, const Arg& a, const Arg& max,
+                                std::string_view out) {
   Op op = NewOp(std::move(name), OpKind::kSumExp);
   op.inputs = {MakeOperand(op, a), MakeOperand(op, max)};
   op.inputs[1].has_gradient = false;
@@ -301,7 +306,8 @@ TensorId ProgramBuilder::SumExp(std::string name, Arg a, Arg max, std::string_vi
   return id;
 }
 
-TensorId ProgramBuilder::LogLoss(std::string name, Arg sum, Arg max, Arg picked) {
+TensorId ProgramBuilder::LogLoss(std::string name, const Arg& sum, const Arg& max,
+                                 const Arg& picked) {
   Op op = NewOp(std::move(name), OpKind::kLogLoss);
   op.inputs = {MakeOperand(op, sum), MakeOperand(op, max), MakeOperand(op, picked)};
   op.inputs[1].has_gradient = false;
@@ -311,7 +317,7 @@ TensorId ProgramBuilder::LogLoss(std::string name, Arg sum, Arg max, Arg picked)
   return id;
 }
 
-TensorId ProgramBuilder::TopK(std::string name, Arg a, std::string_view over, int k) {
+TensorId ProgramBuilder::TopK(std::string name, const Arg& a, std::string_view over, int k) {
   Op op = NewOp(std::move(name), OpKind::kTopK);
   op.inputs = {MakeOperand(op, a)};
   op.top_k = k;
@@ -322,8 +328,8 @@ TensorId ProgramBuilder::TopK(std::string name, Arg a, std::string_view over, in
   return id;
 }
 
-TensorId ProgramBuilder::Dispatch(std::string name, Arg tokens, Arg routes, std::string_view out,
-                                  double density) {
+TensorId ProgramBuilder::Dispatch(std::string name, const Arg& tokens, const Arg& routes,
+                                  std::string_view out, double density) {
   Op op = NewOp(std::move(name), OpKind::kDispatch);
   op.inputs = {MakeOperand(op, tokens), MakeOperand(op, routes)};
   op.inputs[1].has_gradient = false;
@@ -334,8 +340,8 @@ TensorId ProgramBuilder::Dispatch(std::string name, Arg tokens, Arg routes, std:
   return id;
 }
 
-TensorId ProgramBuilder::Lump(std::string name, Arg x, Arg weight, std::string_view out,
-                              TensorRole role) {
+TensorId ProgramBuilder::Lump(std::string name, const Arg& x, const Arg& weight,
+                              std::string_view out, TensorRole role) {
   Op op = NewOp(std::move(name), OpKind::kLump);
   op.inputs = {MakeOperand(op, x), MakeOperand(op, weight)};
   const TensorId id = Finish(std::move(op), out, role, DtypeSlot::kCompute);
@@ -387,6 +393,7 @@ void ProgramBuilder::TakeTurns() {
     if (program_.classes[c].position == StagePosition::kLayer) layers.emplace_back(c);
   }
   std::vector<int> left;
+  left.reserve(layers.size());
   for (const ClassId layer : layers) left.push_back(program_.layer_class(layer).repeat);
   for (const int turn : turns_) {
     const auto t = static_cast<std::size_t>(turn);

@@ -49,26 +49,32 @@ class SHARDLAB_EXPORT ProgramBuilder final {
   TensorId Data(std::string name, std::string_view dims);  // an input of the batch: tokens, targets
 
   // The ops; each returns its output. `role` is that of the output.
-  TensorId Product(std::string name, Arg a, Arg b, std::string_view out,
+  TensorId Product(std::string name, const Arg& a, const Arg& b, std::string_view out,
                    TensorRole role = TensorRole::kActivation);
-  TensorId Lookup(std::string name, Arg one_hot, Arg table, std::string_view out, TensorRole role);
-  TensorId Attention(std::string name, Arg q, Arg k, Arg v, std::string_view out);
-  TensorId Norm(std::string name, Arg x, Arg weight, std::string_view over);  // weight: or {}
+  TensorId Lookup(std::string name, const Arg& one_hot, const Arg& table, std::string_view out,
+                  TensorRole role);
+  TensorId Attention(std::string name, const Arg& q, const Arg& k, const Arg& v,
+                     std::string_view out);
+  TensorId Norm(std::string name, const Arg& x, const Arg& weight,
+                std::string_view over);  // weight: or {}
   // Weight and bias may be left out, the bias alone or both.
-  TensorId LayerNorm(std::string name, Arg x, Arg weight, Arg bias, std::string_view over);
-  TensorId Add(std::string name, Arg a, Arg b);
-  TensorId Bias(std::string name, Arg x, Arg bias);
-  TensorId Gelu(std::string name, Arg x);
-  TensorId Relu(std::string name, Arg x);
-  TensorId Concat(std::string name, Arg a, Arg b, std::string_view out);
-  TensorId GatedSilu(std::string name, Arg gate, Arg up, TensorRole role = TensorRole::kActivation);
-  TensorId MaxReduce(std::string name, Arg a, std::string_view out);
-  TensorId SumExp(std::string name, Arg a, Arg max, std::string_view out);
-  TensorId LogLoss(std::string name, Arg sum, Arg max, Arg picked);
-  TensorId TopK(std::string name, Arg a, std::string_view over, int k);
+  TensorId LayerNorm(std::string name, const Arg& x, const Arg& weight, const Arg& bias,
+                     std::string_view over);
+  TensorId Add(std::string name, const Arg& a, const Arg& b);
+  TensorId Bias(std::string name, const Arg& x, const Arg& bias);
+  TensorId Gelu(std::string name, const Arg& x);
+  TensorId Relu(std::string name, const Arg& x);
+  TensorId Concat(std::string name, const Arg& a, const Arg& b, std::string_view out);
+  TensorId GatedSilu(std::string name, const Arg& gate, const Arg& up,
+                     TensorRole role = TensorRole::kActivation);
+  TensorId MaxReduce(std::string name, const Arg& a, std::string_view out);
+  TensorId SumExp(std::string name, const Arg& a, const Arg& max, std::string_view out);
+  TensorId LogLoss(std::string name, const Arg& sum, const Arg& max, const Arg& picked);
+  TensorId TopK(std::string name, const Arg& a, std::string_view over, int k);
   // `scale` of the output: its density, top-k / experts.
-  TensorId Dispatch(std::string name, Arg tokens, Arg routes, std::string_view out, double density);
-  TensorId Lump(std::string name, Arg x, Arg weight, std::string_view out,
+  TensorId Dispatch(std::string name, const Arg& tokens, const Arg& routes, std::string_view out,
+                    double density);
+  TensorId Lump(std::string name, const Arg& x, const Arg& weight, std::string_view out,
                 TensorRole role = TensorRole::kStream);
   // FLOPs of the forward pass = flops x product of the named dimensions.
   void Work(std::string name, std::string_view dims, double flops);

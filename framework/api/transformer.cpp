@@ -352,7 +352,8 @@ class Writer {
     p_.Sequence('s', sequence);
     p_.Dimension('h', "hidden", s_.hidden);
     p_.Dimension('k', "kv_heads", s_.kv_heads);
-    p_.Dimension('g', "group", s_.heads / s_.kv_heads);
+    const int group = s_.heads / s_.kv_heads;
+    p_.Dimension('g', "group", group);
     if (!s_.latent()) p_.Dimension('d', "head_dim", s_.head_dim);
     if (s_.ExpertLayers() < s_.layers) p_.Dimension('f', "ffn", s_.ffn);
     p_.Dimension('v', "vocabulary", s_.vocabulary);

@@ -58,6 +58,7 @@ AskedQuestion With(const PluginRegistry& registry, const LessonStep& step,
     } else {
       for (int i = question.family_from; i <= question.family_to; ++i) {
         std::vector<std::string> each;
+        each.reserve(sets.size());
         for (const std::string& set : sets)
           each.push_back(FillVariables(set, {{question.family_label, std::to_string(i)}}));
         family.members.push_back({Value::Integer(i), each});

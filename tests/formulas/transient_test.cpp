@@ -5,7 +5,7 @@
 namespace shardlab {
 namespace {
 
-constexpr double kHidden = 256, kHeads = 8, kHeadDim = 32, kFfn = 1024, kVocabulary = 512;
+constexpr double kHidden = 256, kHeads = 8, kHeadDim = 32, kFfn = 1024;
 constexpr double kLayer = 4 * kHidden * kHeads * kHeadDim + 3 * kHidden * kFfn + 2 * kHidden;
 constexpr double kTokens = 2 * 512;  // of a micro-batch
 
