@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/travel.h"
+
 namespace shardlab {
 namespace {
 
@@ -194,6 +196,7 @@ struct RankWork {
   double forward = 0, backward = 0, recompute = 0;  // compute
   std::array<double, kAxisRoles> exposed_forward{}, exposed_backward{}, hidden{};
   std::array<double, kAxisRoles> step_exposed{}, step_hidden{};
+  double travelling = 0;  // gathers and reductions of a micro-batch, seen or not
   double SlotForward() const { return forward + Sum(exposed_forward); }
   double Slot() const { return SlotForward() + SlotBackward(); }
   double SlotBackward() const { return backward + recompute + Sum(exposed_backward); }
@@ -208,27 +211,6 @@ double CountOf(const Composition& c, const Plan& plan, int stage, bool first, st
 void AddScaled(const Composition& c, std::array<double, kAxisRoles>& to,
                const std::array<double, kAxisRoles>& from, double n) {
   for (const std::uint8_t r : c.form.roles) to[r] += n * from[r];
-}
-
-// Gathers one block ahead and reductions one block behind, hidden under the compute of the
-// neighbouring blocks.
-void AddPrefetched(const Composition& c, std::size_t k, const ClassCosts& cost, double n,
-                   RankWork& work) {
-  const double gather_f = cost.gather_forward, behind = cost.gather_backward + cost.scatter;
-  if (gather_f + behind == 0 || c.rules.prefetch_hides_in_slot) return;
-  const double unit = k < c.form.classes.size() ? std::min<double>(c.form.classes[k].unit, n) : 1;
-  const std::size_t data = Index(AxisRole::kData);
-  const double forward = cost.slot_forward, backward = cost.slot_backward;
-  // The first gather of a pass has nothing before it and the last reduction nothing behind it.
-  double shown_f = n * std::max(0.0, gather_f - forward) + unit * std::min(gather_f, forward);
-  double shown_b = n * std::max(0.0, behind - backward) +
-                   unit * std::min(std::max(cost.gather_backward, cost.scatter), backward);
-  // What hides slows down what hides it: kernels of both share processors and memory.
-  shown_f += (1 - c.overlap_share) * std::max(0.0, n * gather_f - shown_f);
-  shown_b += (1 - c.overlap_share) * std::max(0.0, n * behind - shown_b);
-  work.exposed_forward[data] += shown_f;
-  work.exposed_backward[data] += shown_b;
-  work.hidden[data] += n * (gather_f + behind) - shown_f - shown_b;
 }
 
 // The classroom's rule: per micro-batch the longer of (compute and blocking traffic) and (gathers
@@ -261,16 +243,14 @@ void AddStage(const Composition& c, const Plan& plan, int stage, bool first, con
     AddScaled(c, work.step_exposed, cost.step_blocking, n);
     AddScaled(c, work.step_hidden, cost.step_ignored, n);
     AddScaled(c, sum.trailing, cost.step_trailing, n);
-    AddPrefetched(c, k, cost, n, work);
+    work.travelling += n * (cost.gather_forward + cost.gather_backward + cost.scatter);
   }
 }
 
-// Of what trails behind the last backward pass all but the last block's share hides while that pass
-// lasts.
-double TrailingShown(const Composition& c, double total, double blocks, double backward) {
-  if (total <= 0) return 0;
-  const double shown = std::max(total / std::max(1.0, blocks), total - backward);
-  return shown + (1 - c.overlap_share) * (total - shown);
+// Of what trails behind the last backward pass all but the last block's share travels while that
+// pass lasts.
+double Trailing(double total, double blocks, double backward) {
+  return total <= 0 ? 0 : std::max(total / std::max(1.0, blocks), total - backward);
 }
 
 double BlocksOn(const Composition& c, const Plan& plan, int stage) {
@@ -314,14 +294,13 @@ double CopiesSeconds(const Composition& c, const Plan& plan, int rank, const Com
                    .value();
 }
 
-// The fast pass: what a rank's micro-batch and step end take, in sum. Fills the stages' costs;
-// returns the seconds that the rank spends after its last op.
+// The fast pass: what a rank's micro-batch and step end take, in sum. Fills the stages' costs and
+// what trails the last backward pass; returns the seconds that the rank spends after that.
 double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
-            double prefetch, Workspace& w) {
+            double prefetch, bool travels, Workspace& w) {
   double now = 0, late = 0, blocks = 0, backward = 0, slot = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     const int stage = StageOf(plan, rank, chunk, order);
-    RankWork shown;  // of the prefetched
     double forward_slot = 0, backward_slot = 0, weights = 0;
     for (std::size_t k = 0, classes = w.costs.size(); k < classes; ++k) {
       const double n = CountOf(c, plan, stage, chunk == 0, k);
@@ -332,11 +311,8 @@ double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrde
       weights += n * cost.seconds[Index(Bucket::kWeightGradient)];
       now += n * cost.step_now;
       late += n * cost.step_late;
-      AddPrefetched(c, k, cost, n, shown);
     }
-    const std::size_t data = Index(AxisRole::kData);
-    forward_slot += shown.exposed_forward[data];
-    backward_slot += shown.exposed_backward[data];
+    if (travels) FillPasses(c, plan, stage, chunk == 0, w);
     if (prefetch > 0) backward_slot += std::max(0.0, prefetch - (forward_slot + backward_slot));
     double* cost = &w.stage_cost[Size(stage) * 4];
     cost[kF] = forward_slot;
@@ -345,31 +321,39 @@ double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrde
     cost[kW] = weights;
     cost[kI] = backward_slot - weights;
     slot += forward_slot + backward_slot;
-    backward += backward_slot;
+    // Weight gradients are what is reduced: of a split backward they alone last long enough.
+    const bool split = order != nullptr && order->splits_backward;
+    if (travels) {
+      const PassCost& pass = w.passes[Size(stage) * 4 + (split ? kW : kB)];
+      backward += pass.lead + pass.body;
+    } else {
+      backward += split ? weights : backward_slot;
+    }
     if (late > 0) blocks += BlocksOn(c, plan, stage);
   }
   w.slot[Size(rank)] = slot;
   if (c.exposed_transfers) now += CopiesSeconds(c, plan, rank, order, w);
-  return now + TrailingShown(c, late, blocks, backward);
+  const double behind = Trailing(late, blocks, backward);
+  w.trailing[Size(rank)] = behind;
+  // What hides slows down the pass that hides it.
+  return now + (1 - c.overlap_share) * (late - behind);
 }
 
 // The same with its parts, for the one rank that is reported.
 RankWork Parts(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
                double prefetch, const Workspace& w) {
   StageSum sum;
-  double blocks = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     const int stage = StageOf(plan, rank, chunk, order);
     const double before = sum.work.Slot();
     AddStage(c, plan, stage, chunk == 0, w, sum);
     if (prefetch > 0) HideInSlot(prefetch, sum.work.Slot() - before, sum.work);
-    blocks += BlocksOn(c, plan, stage);
   }
   const double copies = CopiesSeconds(c, plan, rank, order, w);
   (c.exposed_transfers ? sum.work.step_exposed
                        : sum.work.step_hidden)[Index(AxisRole::kPipeline)] += copies;
-  const double late = Sum(sum.trailing);
-  const double shown = TrailingShown(c, late, blocks, sum.work.SlotBackward());
+  const double late = Sum(sum.trailing), behind = w.trailing[Size(rank)];
+  const double shown = behind + (1 - c.overlap_share) * (late - behind);
   for (std::size_t r = 0; r < kAxisRoles && late > 0; ++r) {
     sum.work.step_exposed[r] += sum.trailing[r] / late * shown;
     sum.work.step_hidden[r] += sum.trailing[r] / late * (late - shown);
@@ -518,10 +502,15 @@ void Workspace::Reserve(const Plan& plan, const CompiledOrder* order) {
     memory.resize(ranks);
     finish.resize(ranks);
     slot.resize(ranks);
+    trailing.resize(ranks);
+    playing.resize(ranks);
     step_end.resize(ranks);
   }
   const std::size_t cost = order == nullptr ? ranks * Size(plan.chunks) * 4 : order->CostCount();
-  if (stage_cost.size() < cost) stage_cost.resize(cost);
+  if (stage_cost.size() < cost) {
+    stage_cost.resize(cost);
+    passes.resize(cost);
+  }
   if (order != nullptr && ends.size() < order->events.size()) ends.resize(order->events.size());
 }
 
@@ -643,11 +632,12 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
     costs_of(r);
     prefetch = std::max(prefetch, LargestPrefetch(c, plan, r, order, w));
   }
+  const bool travels = Travels(c, w);
   Evaluation e;
   e.capacity = c.hardware->machine().memory.value();
   for (int r = 0; r < plan.pipeline; ++r) {
     costs_of(r);
-    w.step_end[Size(r)] = Time(c, plan, r, order, prefetch, w);
+    w.step_end[Size(r)] = Time(c, plan, r, order, prefetch, travels, w);
     RankMemory& memory = w.memory[Size(r)];
     memory = MemoryOf(c, plan, r, order, w);
     if (memory.total > e.peak) {
@@ -663,11 +653,15 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
   e.fits = e.peak <= e.capacity && (e.host_capacity == 0 || e.host_peak <= e.host_capacity);
 
   const double hop = hops && plan.pipeline > 1 && c.exposed_transfers ? HopSeconds(c, w) : 0;
-  e.pipeline = PlayPipeline(c, plan, order, hop, w);
+  e.pipeline = travels ? PlayTravelling(plan, order, hop, w) : PlayPipeline(c, plan, order, hop, w);
   for (int r = 0; r < plan.pipeline; ++r) {
     const double optimizer = OptimizerSeconds(c, w.memory[Size(r)]);
     const double begin = c.rules.reductions_after_pipeline ? e.pipeline : w.finish[Size(r)];
-    const double end = begin + w.step_end[Size(r)] + optimizer;
+    // The last pass's own reductions, and those of the step, travel side by side.
+    const PlayingRank& playing = w.playing[Size(r)];
+    const double tail = travels ? std::max(0.0, playing.tail_end - playing.free) : 0;
+    const double end =
+        begin + std::max(w.trailing[Size(r)], tail) + w.step_end[Size(r)] + optimizer;
     if (r > 0 && end <= e.step) continue;
     e.step = end;
     e.time_rank = r;
@@ -683,6 +677,15 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
     e.time.exposed[r] =
         m * (work.exposed_forward[r] + work.exposed_backward[r]) + work.step_exposed[r];
     e.time.hidden[r] = m * work.hidden[r] + work.step_hidden[r];
+  }
+  if (travels) {
+    const PlayingRank& rank = w.playing[Size(e.time_rank)];
+    const double tail = std::max(0.0, rank.tail_end - rank.free - w.trailing[Size(e.time_rank)]);
+    const std::size_t data = Index(AxisRole::kData);
+    // What the passes took beyond their own work.
+    const double shown = std::max(0.0, rank.busy - m * w.slot[Size(e.time_rank)]) + tail;
+    e.time.exposed[data] += shown;
+    e.time.hidden[data] += std::max(0.0, m * work.travelling - shown);
   }
   const double busy =
       e.time.forward + e.time.backward + e.time.recompute + e.time.optimizer + Sum(e.time.exposed);

@@ -47,6 +47,20 @@ struct Evaluation {
   bool approximate = false;
 };
 
+// A pass of a stage under which weights and gradients travel, in seconds.
+struct PassCost {
+  double lead = 0;   // the first gather, before the first block
+  double body = 0;   // from there to the end of the last block
+  double tail = 0;   // reductions that go on after that
+  double slack = 0;  // of the first block's compute nothing travels under this
+};
+
+// A rank while such passes are played: seconds; `busy` since the step began.
+struct PlayingRank {
+  double free = 0, tail_end = 0, busy = 0;
+  double free_before = 0, busy_before = 0;  // a period ago
+};
+
 // Scratch space of one thread; sized for a composition and the largest plan that it has seen.
 class Workspace {
  public:
@@ -67,7 +81,11 @@ class Workspace {
   std::vector<double> ends;                          // [event]
   std::vector<RankMemory> memory;                    // [pipeline rank]
   std::vector<double> finish, slot, step_end;        // [pipeline rank]
-  int copies = 1;                                    // ranks that hold each stage
+  // Of what trails the last backward pass, seconds behind that.
+  std::vector<double> trailing;      // [pipeline rank]
+  std::vector<PassCost> passes;      // [stage x 4 + WorkKind], where traffic travels under passes
+  std::vector<PlayingRank> playing;  // [pipeline rank], the same
+  int copies = 1;                    // ranks that hold each stage
 };
 
 // `order` of (plan.pipeline, chunks, micro_batches); may be null for one pipeline rank. Reserve
