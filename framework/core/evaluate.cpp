@@ -367,18 +367,34 @@ double PinnedBytes(const Form::ClassRow& row, const ClassCosts& cost, double n) 
   return n * cost.bytes[kReplayedSlot] + inner * cost.bytes[kInnerSlot];
 }
 
+// The most activations at one time of a rank some of whose weight gradients wait. Chunks in flight
+// and those that wait are most at different times: all states of the order are looked at.
+double MostHeld(const CompiledOrder& order, int rank, int chunks, const Workspace& w,
+                RankMemory* memory) {
+  const std::vector<std::int32_t>& states = order.states[Size(rank)];
+  const std::size_t width = 3 * Size(chunks);
+  double most = 0;
+  for (std::size_t at = 0; at < states.size(); at += width) {
+    double bytes = 0;
+    for (std::size_t i = 0; i < width; ++i) bytes += states[at + i] * w.chunk_bytes[i];
+    if (memory->state >= 0 && bytes <= most) continue;
+    most = bytes;
+    memory->state = static_cast<int>(at / width);
+  }
+  return most;
+}
+
 RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
-                    const Workspace& w) {
+                    Workspace& w) {
   RankMemory memory;
-  bool pins = false;
+  const bool pins = order != nullptr && order->splits_backward;
   double working = 0, kept = 0, in_flight = 0, gathered = 0, stays = 0;
   double unsharded = 0, buffer = 0, spare = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     const int stage = StageOf(plan, rank, chunk, order);
     const double held = order == nullptr ? 1 : order->in_flight[Size(rank * plan.chunks + chunk)];
-    // A split backward keeps what was recomputed until its weight gradient is done.
-    const double pinned = order == nullptr ? 0 : order->pinned[Size(rank * plan.chunks + chunk)];
-    pins |= pinned > 0;
+    double* const bytes = w.chunk_bytes.data() + 3 * Size(chunk);
+    if (pins) bytes[0] = bytes[1] = bytes[2] = 0;
     in_flight += held;
     for (std::size_t k = 0, classes = c.form.classes.size(); k < classes; ++k) {
       const double n = LayersOn(c, plan, stage, k);
@@ -403,16 +419,20 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
       unsharded = std::max(unsharded,
                            std::min<double>(row.unit, n) * cost.bytes[Index(Account::kTransient)]);
       buffer = std::max(buffer, cost.bytes[kBufferSlot]);
-      kept += held * n * cost.bytes[kKeptSlot];
-      if (pinned > 0) kept += pinned * PinnedBytes(row, cost, n);
-      if (!row.replays) {
-        working = std::max(working, cost.bytes[kReplayedSlot]);
-        continue;
+      double keeps = n * cost.bytes[kKeptSlot], works = cost.bytes[kReplayedSlot];
+      if (row.replays) {
+        keeps += std::ceil(n / row.segment) * cost.bytes[kBoundarySlot];
+        const double together = std::min(n, static_cast<double>(row.segment));
+        works = together * cost.bytes[kReplayedSlot] + (together - 1) * cost.bytes[kInnerSlot];
       }
-      kept += held * std::ceil(n / row.segment) * cost.bytes[kBoundarySlot];
-      const double together = std::min(n, static_cast<double>(row.segment));
-      working = std::max(
-          working, together * cost.bytes[kReplayedSlot] + (together - 1) * cost.bytes[kInnerSlot]);
+      if (pins) {
+        bytes[0] += keeps;
+        bytes[1] += PinnedBytes(row, cost, n);
+        bytes[2] = std::max(bytes[2], works);
+      } else {
+        kept += held * keeps;
+        working = std::max(working, works);
+      }
     }
   }
   for (std::size_t k = 0; c.form.spares && k < c.form.classes.size(); ++k) {
@@ -422,7 +442,8 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
     if (layers > 0) spare += w.costs[k].bytes[kSpareSlot];
   }
   memory.in_flight = in_flight / plan.chunks;
-  memory.bytes[Index(Account::kActivations)] = kept + (pins ? 0 : working);
+  memory.bytes[Index(Account::kActivations)] =
+      pins ? MostHeld(*order, rank, plan.chunks, w, &memory) : kept + working;
   if (c.rules.count_gathered) {
     memory.bytes[Index(Account::kGathered)] = gathered + stays;
     memory.bytes[Index(Account::kTransient)] = unsharded + buffer + spare;
@@ -507,6 +528,7 @@ void Workspace::Reserve(const Plan& plan, const CompiledOrder* order) {
     step_end.resize(ranks);
   }
   const std::size_t cost = order == nullptr ? ranks * Size(plan.chunks) * 4 : order->CostCount();
+  if (chunk_bytes.size() < 3 * Size(plan.chunks)) chunk_bytes.resize(3 * Size(plan.chunks));
   if (stage_cost.size() < cost) {
     stage_cost.resize(cost);
     passes.resize(cost);

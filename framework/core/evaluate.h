@@ -26,9 +26,11 @@ struct TimeParts {
 struct RankMemory {
   std::array<double, kAccounts> bytes{};
   double total = 0;
-  double in_flight = 1;  // micro-batches
-  double updated = 0;    // parameters that the optimizer updates, where Form::state_width is 0
-  double update = 0;     // seconds of the optimizer's work on whole matrices
+  double in_flight = 1;  // micro-batches, at most
+  // Where weight gradients wait: of CompiledOrder's states the one with most activations.
+  int state = -1;
+  double updated = 0;  // parameters that the optimizer updates, where Form::state_width is 0
+  double update = 0;   // seconds of the optimizer's work on whole matrices
   // In the memory of the host: all bytes, optimizer state, and as `updated`.
   double host = 0, host_state = 0, host_updated = 0;
 };
@@ -85,7 +87,10 @@ class Workspace {
   std::vector<double> trailing;      // [pipeline rank]
   std::vector<PassCost> passes;      // [stage x 4 + WorkKind], where traffic travels under passes
   std::vector<PlayingRank> playing;  // [pipeline rank], the same
-  int copies = 1;                    // ranks that hold each stage
+  // Bytes of activations of one micro-batch, where weight gradients wait: as CompiledOrder's
+  // states.
+  std::vector<double> chunk_bytes;
+  int copies = 1;  // ranks that hold each stage
 };
 
 // `order` of (plan.pipeline, chunks, micro_batches); may be null for one pipeline rank. Reserve
