@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
+#include "core/travel.h"
 
 namespace shardlab {
 namespace {
@@ -696,13 +697,30 @@ class Explainer {
   // traffic, here as in the bubble until the step ends: messages take no time.
   void OwnBubble() {
     if (plan_.pipeline == 1) return;
-    PlayOrder(*order_, w_.stage_cost, 0, absl::MakeSpan(w_.ends));
     const int r = out_.evaluation.time_rank;
     const std::size_t first = Size(order_->first[Size(r)]), last = Size(order_->last[Size(r)]);
-    const double start = w_.ends[first] - w_.stage_cost[Size(order_->events[first].cost)];
-    const double own = w_.ends[last] - start - Passes() * w_.slot[Size(r)];
+    double own = 0;
+    if (Travels(c_, w_)) {
+      PlayTravelling(plan_, order_, 0, w_);
+      const PlayingRank& rank = w_.playing[Size(r)];
+      own = rank.free - (w_.ends[first] - FirstPass(order_->events[first].cost)) - rank.busy;
+    } else {
+      PlayOrder(*order_, w_.stage_cost, 0, absl::MakeSpan(w_.ends));
+      const double start = w_.ends[first] - w_.stage_cost[Size(order_->events[first].cost)];
+      own = w_.ends[last] - start - Passes() * w_.slot[Size(r)];
+    }
     const double until_end = out_.evaluation.time.bubble - out_.exposed_pipeline;
-    out_.own_bubble = own > 1e-12 * w_.ends[last] ? std::min(own, until_end) : 0;  // else rounding
+    out_.own_bubble =
+        own > 1e-12 * out_.evaluation.step ? std::min(own, until_end) : 0;  // else rounding
+  }
+
+  // Seconds of a pass that no other of its rank comes before.
+  double FirstPass(std::uint32_t cost) const {
+    const auto seconds = [this](std::size_t at) { return w_.passes[at].lead + w_.passes[at].body; };
+    if (cost < order_->ZeroCost()) return seconds(cost);
+    if (cost == order_->ZeroCost()) return 0;
+    const std::pair<int, int>& pair = order_->pairs[cost - order_->ZeroCost() - 1];
+    return seconds(Size(pair.first) * 4) + seconds(Size(pair.second) * 4 + 3);
   }
 
   const Composition& c_;
