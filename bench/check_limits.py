@@ -23,6 +23,8 @@ TIMES = {
     "evaluate_dense_70b_3d": (1e-6, "a plan of the 70B 3D kind, every op, saved tensor and transfer"),
     "compose_70b_3d": (1e-3, "from the scenario's text to a composition"),
     "evaluate_moe_deepseek_v3": (3e-6, "experts, latent attention, five kinds of axes"),
+    "evaluate_zero_bubble_16x128": (20e-6, "a schedule without a closed form, 6,144 events"),
+    "evaluate_fsdp_pipeline_16x128": (20e-6, "gathers and reductions travel under every pass"),
     "compose_moe_deepseek_v3": (3e-3, "the same with every kind of strategy on"),
     "simulate_70b_32_devices": (20e-3, "the same plan played event by event, with memory over time"),
     "simulate_1024_devices": (1.0, "sixteen pipeline ranks, 128 micro-batches"),

@@ -37,6 +37,21 @@ void evaluate_moe_deepseek_v3(benchmark::State& state) {
 }
 BENCHMARK(evaluate_moe_deepseek_v3);
 
+// No closed form: sixteen ranks, 128 micro-batches and a split backward, 6,144 events.
+void evaluate_zero_bubble_16x128(benchmark::State& state) {
+  EvaluatePlan(state,
+               Planned({"accounting=operator", "hardware.nodes=128", "schedule.degree=16",
+                        "schedule.plugin=pipeline-zb-h1", "training.global_batch_size=1024"}));
+}
+BENCHMARK(evaluate_zero_bubble_16x128);
+
+// Gathers and reductions under every pass of such a pipeline.
+void evaluate_fsdp_pipeline_16x128(benchmark::State& state) {
+  EvaluatePlan(state, Planned({"accounting=operator", "hardware.nodes=128", "schedule.degree=16",
+                               "strategy.zero.stage=3", "training.global_batch_size=1024"}));
+}
+BENCHMARK(evaluate_fsdp_pipeline_16x128);
+
 void compose_moe_deepseek_v3(benchmark::State& state) {
   const Scenario scenario = MoeScenario({});
   const PluginRegistry& registry = Registry();

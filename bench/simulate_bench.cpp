@@ -35,6 +35,18 @@ void simulate_1024_devices(benchmark::State& state) {
 }
 BENCHMARK(simulate_1024_devices)->Unit(benchmark::kMillisecond);
 
+// Cost over sizes: pipeline ranks x micro-batches of 64 devices each, so that the time per device
+// and micro-batch, as items per second, stays what it is.
+void simulate_sizes(benchmark::State& state) {
+  const auto ranks = std::to_string(state.range(0)), nodes = std::to_string(state.range(0) * 8);
+  const auto batch = std::to_string(state.range(1) * 8);
+  SimulatePlan(state, Planned({"accounting=operator", "hardware.nodes=" + nodes,
+                               "schedule.degree=" + ranks, "training.global_batch_size=" + batch}));
+}
+BENCHMARK(simulate_sizes)
+    ->ArgsProduct({{2, 4, 8, 16}, {32, 128, 512}})
+    ->Unit(benchmark::kMillisecond);
+
 // Every layer, op and collective of both pipeline ranks.
 void write_trace_70b(benchmark::State& state) {
   const PlannedScenario planned = Planned({"accounting=operator"});

@@ -6,7 +6,8 @@
 # with its own CMakeLists.txt is add_subdirectory'd instead; it may call shardlab_add_test_group itself.
 # tests/support/*.cpp (no tests in it) is a library that the groups link. tests/plugins holds
 # test-only plugins, built like the real ones into <build>/test-plugins. tests/fuzz/*_fuzz.cpp are
-# libFuzzer targets, one executable each in <build>/fuzz (preset fuzz only).
+# libFuzzer targets, one executable each in <build>/fuzz (preset fuzz only); every build replays their
+# seeds, tests/fuzz/corpus/<target>, as the test fuzz/<target>.
 # bench/*.cpp form <build>/bench/shardlab_bench.
 #
 #   shardlab_add_test_group(NAME SOURCE...)    the executable NAME_tests, registered with ctest as
@@ -103,6 +104,22 @@ function(shardlab_add_tests)
   if(sources)
     shardlab_add_test_group(plugins ${sources})
   endif()
+endfunction()
+
+function(shardlab_add_fuzz_replays)
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/fuzz/*_fuzz.cpp")
+  foreach(source IN LISTS sources)
+    get_filename_component(name "${source}" NAME_WE)
+    add_executable(${name}_replay "${source}" "${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cpp")
+    target_compile_definitions(${name}_replay PRIVATE ${SHARDLAB_TEST_DEFINITIONS})
+    target_link_libraries(${name}_replay PRIVATE shardlab_io shardlab_core shardlab)
+    set_target_properties(${name}_replay PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+                                                    "${PROJECT_BINARY_DIR}/tests")
+    add_test(NAME fuzz/${name} COMMAND ${name}_replay
+                                       "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}")
+    # An input that hangs is a failure.
+    set_tests_properties(fuzz/${name} PROPERTIES LABELS fuzz TIMEOUT 120)
+  endforeach()
 endfunction()
 
 function(shardlab_add_benchmarks)

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/evaluate_memory.h"
+#include "core/travel.h"
+
 namespace shardlab {
 namespace {
 
 constexpr std::size_t kF = 0, kI = 1, kW = 2, kB = 3;  // as WorkKind
-constexpr std::size_t kKeptSlot = kAccounts, kBoundarySlot = kAccounts + 1,
-                      kReplayedSlot = kAccounts + 2, kInnerSlot = kAccounts + 3;
 
 std::size_t Index(AxisRole role) { return static_cast<std::size_t>(role); }
 std::size_t Index(Bucket bucket) { return static_cast<std::size_t>(bucket); }
@@ -194,6 +195,7 @@ struct RankWork {
   double forward = 0, backward = 0, recompute = 0;  // compute
   std::array<double, kAxisRoles> exposed_forward{}, exposed_backward{}, hidden{};
   std::array<double, kAxisRoles> step_exposed{}, step_hidden{};
+  double travelling = 0;  // gathers and reductions of a micro-batch, seen or not
   double SlotForward() const { return forward + Sum(exposed_forward); }
   double Slot() const { return SlotForward() + SlotBackward(); }
   double SlotBackward() const { return backward + recompute + Sum(exposed_backward); }
@@ -208,27 +210,6 @@ double CountOf(const Composition& c, const Plan& plan, int stage, bool first, st
 void AddScaled(const Composition& c, std::array<double, kAxisRoles>& to,
                const std::array<double, kAxisRoles>& from, double n) {
   for (const std::uint8_t r : c.form.roles) to[r] += n * from[r];
-}
-
-// Gathers one block ahead and reductions one block behind, hidden under the compute of the
-// neighbouring blocks.
-void AddPrefetched(const Composition& c, std::size_t k, const ClassCosts& cost, double n,
-                   RankWork& work) {
-  const double gather_f = cost.gather_forward, behind = cost.gather_backward + cost.scatter;
-  if (gather_f + behind == 0 || c.rules.prefetch_hides_in_slot) return;
-  const double unit = k < c.form.classes.size() ? std::min<double>(c.form.classes[k].unit, n) : 1;
-  const std::size_t data = Index(AxisRole::kData);
-  const double forward = cost.slot_forward, backward = cost.slot_backward;
-  // The first gather of a pass has nothing before it and the last reduction nothing behind it.
-  double shown_f = n * std::max(0.0, gather_f - forward) + unit * std::min(gather_f, forward);
-  double shown_b = n * std::max(0.0, behind - backward) +
-                   unit * std::min(std::max(cost.gather_backward, cost.scatter), backward);
-  // What hides slows down what hides it: kernels of both share processors and memory.
-  shown_f += (1 - c.overlap_share) * std::max(0.0, n * gather_f - shown_f);
-  shown_b += (1 - c.overlap_share) * std::max(0.0, n * behind - shown_b);
-  work.exposed_forward[data] += shown_f;
-  work.exposed_backward[data] += shown_b;
-  work.hidden[data] += n * (gather_f + behind) - shown_f - shown_b;
 }
 
 // The classroom's rule: per micro-batch the longer of (compute and blocking traffic) and (gathers
@@ -261,16 +242,14 @@ void AddStage(const Composition& c, const Plan& plan, int stage, bool first, con
     AddScaled(c, work.step_exposed, cost.step_blocking, n);
     AddScaled(c, work.step_hidden, cost.step_ignored, n);
     AddScaled(c, sum.trailing, cost.step_trailing, n);
-    AddPrefetched(c, k, cost, n, work);
+    work.travelling += n * (cost.gather_forward + cost.gather_backward + cost.scatter);
   }
 }
 
-// Of what trails behind the last backward pass all but the last block's share hides while that pass
-// lasts.
-double TrailingShown(const Composition& c, double total, double blocks, double backward) {
-  if (total <= 0) return 0;
-  const double shown = std::max(total / std::max(1.0, blocks), total - backward);
-  return shown + (1 - c.overlap_share) * (total - shown);
+// Of what trails behind the last backward pass all but the last block's share travels while that
+// pass lasts.
+double Trailing(double total, double blocks, double backward) {
+  return total <= 0 ? 0 : std::max(total / std::max(1.0, blocks), total - backward);
 }
 
 double BlocksOn(const Composition& c, const Plan& plan, int stage) {
@@ -314,14 +293,13 @@ double CopiesSeconds(const Composition& c, const Plan& plan, int rank, const Com
                    .value();
 }
 
-// The fast pass: what a rank's micro-batch and step end take, in sum. Fills the stages' costs;
-// returns the seconds that the rank spends after its last op.
+// The fast pass: what a rank's micro-batch and step end take, in sum. Fills the stages' costs and
+// what trails the last backward pass; returns the seconds that the rank spends after that.
 double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
-            double prefetch, Workspace& w) {
+            double prefetch, bool travels, Workspace& w) {
   double now = 0, late = 0, blocks = 0, backward = 0, slot = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     const int stage = StageOf(plan, rank, chunk, order);
-    RankWork shown;  // of the prefetched
     double forward_slot = 0, backward_slot = 0, weights = 0;
     for (std::size_t k = 0, classes = w.costs.size(); k < classes; ++k) {
       const double n = CountOf(c, plan, stage, chunk == 0, k);
@@ -332,11 +310,8 @@ double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrde
       weights += n * cost.seconds[Index(Bucket::kWeightGradient)];
       now += n * cost.step_now;
       late += n * cost.step_late;
-      AddPrefetched(c, k, cost, n, shown);
     }
-    const std::size_t data = Index(AxisRole::kData);
-    forward_slot += shown.exposed_forward[data];
-    backward_slot += shown.exposed_backward[data];
+    if (travels) FillPasses(c, plan, stage, chunk == 0, w);
     if (prefetch > 0) backward_slot += std::max(0.0, prefetch - (forward_slot + backward_slot));
     double* cost = &w.stage_cost[Size(stage) * 4];
     cost[kF] = forward_slot;
@@ -345,109 +320,44 @@ double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrde
     cost[kW] = weights;
     cost[kI] = backward_slot - weights;
     slot += forward_slot + backward_slot;
-    backward += backward_slot;
+    // Weight gradients are what is reduced: of a split backward they alone last long enough.
+    const bool split = order != nullptr && order->splits_backward;
+    if (travels) {
+      const PassCost& pass = w.passes[Size(stage) * 4 + (split ? kW : kB)];
+      backward += pass.lead + pass.body;
+    } else {
+      backward += split ? weights : backward_slot;
+    }
     if (late > 0) blocks += BlocksOn(c, plan, stage);
   }
   w.slot[Size(rank)] = slot;
   if (c.exposed_transfers) now += CopiesSeconds(c, plan, rank, order, w);
-  return now + TrailingShown(c, late, blocks, backward);
+  const double behind = Trailing(late, blocks, backward);
+  w.trailing[Size(rank)] = behind;
+  // What hides slows down the pass that hides it.
+  return now + (1 - c.overlap_share) * (late - behind);
 }
 
 // The same with its parts, for the one rank that is reported.
 RankWork Parts(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
                double prefetch, const Workspace& w) {
   StageSum sum;
-  double blocks = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     const int stage = StageOf(plan, rank, chunk, order);
     const double before = sum.work.Slot();
     AddStage(c, plan, stage, chunk == 0, w, sum);
     if (prefetch > 0) HideInSlot(prefetch, sum.work.Slot() - before, sum.work);
-    blocks += BlocksOn(c, plan, stage);
   }
   const double copies = CopiesSeconds(c, plan, rank, order, w);
   (c.exposed_transfers ? sum.work.step_exposed
                        : sum.work.step_hidden)[Index(AxisRole::kPipeline)] += copies;
-  const double late = Sum(sum.trailing);
-  const double shown = TrailingShown(c, late, blocks, sum.work.SlotBackward());
+  const double late = Sum(sum.trailing), behind = w.trailing[Size(rank)];
+  const double shown = behind + (1 - c.overlap_share) * (late - behind);
   for (std::size_t r = 0; r < kAxisRoles && late > 0; ++r) {
     sum.work.step_exposed[r] += sum.trailing[r] / late * shown;
     sum.work.step_hidden[r] += sum.trailing[r] / late * (late - shown);
   }
   return sum.work;
-}
-
-// All that is recomputed of n layers, and the inputs of the layers inside the segments.
-double PinnedBytes(const Form::ClassRow& row, const ClassCosts& cost, double n) {
-  const double inner = row.replays ? n - std::ceil(n / row.segment) : 0;
-  return n * cost.bytes[kReplayedSlot] + inner * cost.bytes[kInnerSlot];
-}
-
-RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
-                    const Workspace& w) {
-  RankMemory memory;
-  bool pins = false;
-  double working = 0, kept = 0, in_flight = 0, gathered = 0, stays = 0;
-  double unsharded = 0, buffer = 0, spare = 0;
-  for (int chunk = 0; chunk < plan.chunks; ++chunk) {
-    const int stage = StageOf(plan, rank, chunk, order);
-    const double held = order == nullptr ? 1 : order->in_flight[Size(rank * plan.chunks + chunk)];
-    // A split backward keeps what was recomputed until its weight gradient is done.
-    const double pinned = order == nullptr ? 0 : order->pinned[Size(rank * plan.chunks + chunk)];
-    pins |= pinned > 0;
-    in_flight += held;
-    for (std::size_t k = 0, classes = c.form.classes.size(); k < classes; ++k) {
-      const double n = LayersOn(c, plan, stage, k);
-      if (n == 0) continue;
-      const ClassCosts& cost = w.costs[k];
-      for (const Account account :
-           {Account::kParameters, Account::kGradients, Account::kOptimizer}) {
-        memory.bytes[Index(account)] += n * cost.bytes[Index(account)];
-      }
-      memory.updated += n * cost.bytes[kUpdatedSlot];
-      memory.update += n * cost.update;
-      if (c.form.on_host) {
-        memory.host += n * cost.bytes[kHostSlot];
-        memory.host_state += n * cost.bytes[kHostStateSlot];
-        memory.host_updated += n * cost.bytes[kHostUpdatedSlot];
-      }
-      const Form::ClassRow& row = c.form.classes[k];
-      // Those in use and those gathered ahead.
-      gathered = std::max(gathered, (1 + row.ahead) * std::min<double>(row.unit, n) *
-                                        cost.bytes[Index(Account::kGathered)]);
-      stays += n * cost.bytes[kGatheredKeptSlot];
-      unsharded = std::max(unsharded,
-                           std::min<double>(row.unit, n) * cost.bytes[Index(Account::kTransient)]);
-      buffer = std::max(buffer, cost.bytes[kBufferSlot]);
-      kept += held * n * cost.bytes[kKeptSlot];
-      if (pinned > 0) kept += pinned * PinnedBytes(row, cost, n);
-      if (!row.replays) {
-        working = std::max(working, cost.bytes[kReplayedSlot]);
-        continue;
-      }
-      kept += held * std::ceil(n / row.segment) * cost.bytes[kBoundarySlot];
-      const double together = std::min(n, static_cast<double>(row.segment));
-      working = std::max(
-          working, together * cost.bytes[kReplayedSlot] + (together - 1) * cost.bytes[kInnerSlot]);
-    }
-  }
-  for (std::size_t k = 0; c.form.spares && k < c.form.classes.size(); ++k) {
-    double layers = 0;
-    for (int chunk = 0; chunk < plan.chunks; ++chunk)
-      layers += LayersOn(c, plan, StageOf(plan, rank, chunk, order), k);
-    if (layers > 0) spare += w.costs[k].bytes[kSpareSlot];
-  }
-  memory.in_flight = in_flight / plan.chunks;
-  memory.bytes[Index(Account::kActivations)] = kept + (pins ? 0 : working);
-  if (c.rules.count_gathered) {
-    memory.bytes[Index(Account::kGathered)] = gathered + stays;
-    memory.bytes[Index(Account::kTransient)] = unsharded + buffer + spare;
-  }
-  const Machine& machine = c.hardware->machine();
-  memory.bytes[Index(Account::kFragmentation)] = machine.fragmentation * Sum(memory.bytes);
-  memory.bytes[Index(Account::kOutsideAllocator)] = machine.outside_allocator.value();
-  memory.total = Sum(memory.bytes);
-  return memory;
 }
 
 // One micro-batch per slot, equal on all ranks: the schedule's closed form is exact.
@@ -518,10 +428,16 @@ void Workspace::Reserve(const Plan& plan, const CompiledOrder* order) {
     memory.resize(ranks);
     finish.resize(ranks);
     slot.resize(ranks);
+    trailing.resize(ranks);
+    playing.resize(ranks);
     step_end.resize(ranks);
   }
   const std::size_t cost = order == nullptr ? ranks * Size(plan.chunks) * 4 : order->CostCount();
-  if (stage_cost.size() < cost) stage_cost.resize(cost);
+  if (chunk_bytes.size() < 3 * Size(plan.chunks)) chunk_bytes.resize(3 * Size(plan.chunks));
+  if (stage_cost.size() < cost) {
+    stage_cost.resize(cost);
+    passes.resize(cost);
+  }
   if (order != nullptr && ends.size() < order->events.size()) ends.resize(order->events.size());
 }
 
@@ -567,41 +483,6 @@ double HopSeconds(const Composition& c, const Workspace& w) noexcept {
       .value();
 }
 
-double OptimizerSeconds(const Composition& c, const RankMemory& memory) noexcept {
-  if (!c.rules.count_optimizer_time) return 0;
-  const double state = memory.bytes[Index(Account::kOptimizer)], width = c.form.state_width;
-  OpShape shape;
-  shape.kind = OpKind::kAdd;
-  shape.phase = Phase::kUpdate;
-  // Parameters that this rank updates.
-  shape.m = width > 0 ? state / width : memory.updated;
-  shape.flops = shape.m * c.optimizer->FlopsPerParameter();
-  // State is read and written, the gradient read, the parameter written.
-  shape.bytes = 2 * state + shape.m * c.form.update_width;
-  if (memory.host == 0) return c.hardware->OpTime(shape).value() + memory.update;
-  return memory.update + (shape.m > 0 ? c.hardware->OpTime(shape).value() : 0) +
-         HostOptimizerSeconds(c, memory);
-}
-
-double UpdateSeconds(const Composition& c, const UpdateRow& row, const Workspace& w) noexcept {
-  OpShape shape;
-  shape.kind = OpKind::kProduct;
-  shape.phase = Phase::kUpdate;
-  shape.m = w.blocks[row.rows];
-  shape.n = w.blocks[row.columns];
-  // The products of such a matrix with itself and with what comes of that.
-  shape.k = std::min(shape.m, shape.n);
-  shape.flops = c.optimizer->FlopsOfMatrix(row.kind, shape.m, shape.n);
-  return w.blocks[row.matrices] * c.hardware->OpTime(shape).value();
-}
-
-double HostOptimizerSeconds(const Composition& c, const RankMemory& memory) noexcept {
-  const double updated =
-      c.form.state_width > 0 ? memory.host_state / c.form.state_width : memory.host_updated;
-  return (2 * memory.host_state + updated * c.form.update_width) /
-         c.hardware->machine().host_memory_bandwidth.value();
-}
-
 void ComputeCosts(const Composition& c, const Plan& plan, int pipeline_rank, Workspace& w,
                   bool all_blocks) noexcept {
   FillSizes(c, plan, w, all_blocks);
@@ -643,11 +524,12 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
     costs_of(r);
     prefetch = std::max(prefetch, LargestPrefetch(c, plan, r, order, w));
   }
+  const bool travels = Travels(c, w);
   Evaluation e;
   e.capacity = c.hardware->machine().memory.value();
   for (int r = 0; r < plan.pipeline; ++r) {
     costs_of(r);
-    w.step_end[Size(r)] = Time(c, plan, r, order, prefetch, w);
+    w.step_end[Size(r)] = Time(c, plan, r, order, prefetch, travels, w);
     RankMemory& memory = w.memory[Size(r)];
     memory = MemoryOf(c, plan, r, order, w);
     if (memory.total > e.peak) {
@@ -663,11 +545,15 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
   e.fits = e.peak <= e.capacity && (e.host_capacity == 0 || e.host_peak <= e.host_capacity);
 
   const double hop = hops && plan.pipeline > 1 && c.exposed_transfers ? HopSeconds(c, w) : 0;
-  e.pipeline = PlayPipeline(c, plan, order, hop, w);
+  e.pipeline = travels ? PlayTravelling(plan, order, hop, w) : PlayPipeline(c, plan, order, hop, w);
   for (int r = 0; r < plan.pipeline; ++r) {
     const double optimizer = OptimizerSeconds(c, w.memory[Size(r)]);
     const double begin = c.rules.reductions_after_pipeline ? e.pipeline : w.finish[Size(r)];
-    const double end = begin + w.step_end[Size(r)] + optimizer;
+    // The last pass's own reductions, and those of the step, travel side by side.
+    const PlayingRank& playing = w.playing[Size(r)];
+    const double tail = travels ? std::max(0.0, playing.tail_end - playing.free) : 0;
+    const double end =
+        begin + std::max(w.trailing[Size(r)], tail) + w.step_end[Size(r)] + optimizer;
     if (r > 0 && end <= e.step) continue;
     e.step = end;
     e.time_rank = r;
@@ -683,6 +569,15 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
     e.time.exposed[r] =
         m * (work.exposed_forward[r] + work.exposed_backward[r]) + work.step_exposed[r];
     e.time.hidden[r] = m * work.hidden[r] + work.step_hidden[r];
+  }
+  if (travels) {
+    const PlayingRank& rank = w.playing[Size(e.time_rank)];
+    const double tail = std::max(0.0, rank.tail_end - rank.free - w.trailing[Size(e.time_rank)]);
+    const std::size_t data = Index(AxisRole::kData);
+    // What the passes took beyond their own work.
+    const double shown = std::max(0.0, rank.busy - m * w.slot[Size(e.time_rank)]) + tail;
+    e.time.exposed[data] += shown;
+    e.time.hidden[data] += std::max(0.0, m * work.travelling - shown);
   }
   const double busy =
       e.time.forward + e.time.backward + e.time.recompute + e.time.optimizer + Sum(e.time.exposed);

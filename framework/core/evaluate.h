@@ -26,9 +26,11 @@ struct TimeParts {
 struct RankMemory {
   std::array<double, kAccounts> bytes{};
   double total = 0;
-  double in_flight = 1;  // micro-batches
-  double updated = 0;    // parameters that the optimizer updates, where Form::state_width is 0
-  double update = 0;     // seconds of the optimizer's work on whole matrices
+  double in_flight = 1;  // micro-batches, at most
+  // Where weight gradients wait: of CompiledOrder's states the one with most activations.
+  int state = -1;
+  double updated = 0;  // parameters that the optimizer updates, where Form::state_width is 0
+  double update = 0;   // seconds of the optimizer's work on whole matrices
   // In the memory of the host: all bytes, optimizer state, and as `updated`.
   double host = 0, host_state = 0, host_updated = 0;
 };
@@ -45,6 +47,20 @@ struct Evaluation {
   int time_rank = 0;         // ends last
   TimeParts time;            // of that rank; partition the step
   bool approximate = false;
+};
+
+// A pass of a stage under which weights and gradients travel, in seconds.
+struct PassCost {
+  double lead = 0;   // the first gather, before the first block
+  double body = 0;   // from there to the end of the last block
+  double tail = 0;   // reductions that go on after that
+  double slack = 0;  // of the first block's compute nothing travels under this
+};
+
+// A rank while such passes are played: seconds; `busy` since the step began.
+struct PlayingRank {
+  double free = 0, tail_end = 0, busy = 0;
+  double free_before = 0, busy_before = 0;  // a period ago
 };
 
 // Scratch space of one thread; sized for a composition and the largest plan that it has seen.
@@ -67,7 +83,14 @@ class Workspace {
   std::vector<double> ends;                          // [event]
   std::vector<RankMemory> memory;                    // [pipeline rank]
   std::vector<double> finish, slot, step_end;        // [pipeline rank]
-  int copies = 1;                                    // ranks that hold each stage
+  // Of what trails the last backward pass, seconds behind that.
+  std::vector<double> trailing;      // [pipeline rank]
+  std::vector<PassCost> passes;      // [stage x 4 + WorkKind], where traffic travels under passes
+  std::vector<PlayingRank> playing;  // [pipeline rank], the same
+  // Bytes of activations of one micro-batch, where weight gradients wait: as CompiledOrder's
+  // states.
+  std::vector<double> chunk_bytes;
+  int copies = 1;  // ranks that hold each stage
 };
 
 // `order` of (plan.pipeline, chunks, micro_batches); may be null for one pipeline rank. Reserve

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
+#include "core/travel.h"
 
 namespace shardlab {
 namespace {
@@ -299,24 +300,9 @@ class Explainer {
   }
 
   void Activations(int rank, RankExplanation& x) {
-    // The class whose replayed segment is the largest is the one alive beside what is kept.
-    std::size_t working = 0;
-    double most = 0;
-    for (std::size_t k = 0; k < c_.form.classes.size(); ++k) {
-      for (const int stage : x.stages) {
-        const double together = std::min(LayersOn(c_, plan_, stage, k),
-                                         static_cast<double>(c_.form.classes[k].segment));
-        if (together == 0) continue;
-        const auto& slots = w_.costs[k].bytes;
-        const double bytes =
-            together * slots[kAccounts + 2] + (together - 1) * slots[kAccounts + 3];
-        if (bytes > most) {
-          most = bytes;
-          working = k;
-        }
-      }
-    }
-    const bool splits = SplitsBackward(rank);
+    const auto all = [](std::size_t) { return true; };
+    std::size_t working = Working(x, all);
+    const bool splits = x.memory.state >= 0;
     for (const SavedRow& row : c_.form.saved) {
       if (row.when != 0 && w_.degrees[row.when] <= 1) continue;
       const Form::ClassRow& layer = c_.form.classes[row.layer_class];
@@ -324,8 +310,10 @@ class Explainer {
       std::string what;
       for (std::size_t chunk = 0; chunk < x.stages.size(); ++chunk) {
         const double n = LayersOn(c_, plan_, x.stages[chunk], row.layer_class);
-        const double held =
-            order_ == nullptr ? 1 : order_->in_flight[Size(rank * plan_.chunks) + chunk];
+        const double held = splits ? InState(rank, x, chunk, 0)
+                            : order_ == nullptr
+                                ? 1
+                                : order_->in_flight[Size(rank * plan_.chunks) + chunk];
         if (n == 0) continue;
         switch (row.residency) {
           case Residency::kKept:
@@ -339,11 +327,19 @@ class Explainer {
             break;
           case Residency::kReplayed:
             if (splits) {
-              const double pinned = Pinned(rank, chunk);
+              const double pinned = InState(rank, x, chunk, 1);
               layers_now = row.of_inner_layers ? n - std::ceil(n / layer.segment) : n;
+              if (pinned * layers_now > 0)
+                what = absl::StrCat(ShortNumber(pinned), " kept for weight gradients x ",
+                                    LayersText(layers_now));
               times += pinned * layers_now;
-              what = absl::StrCat(ShortNumber(pinned), " kept for weight gradients x ",
-                                  LayersText(layers_now));
+              const auto own = [chunk](std::size_t other) { return other == chunk; };
+              if (InState(rank, x, chunk, 2) == 0 || row.layer_class != Working(x, own)) break;
+              const double now =
+                  std::min(n, static_cast<double>(layer.segment)) - (row.of_inner_layers ? 1 : 0);
+              if (now > 0 && times == 0)
+                what = absl::StrCat("one segment replayed, ", LayersText(now));
+              times += now;
               break;
             }
             layers_now =
@@ -370,15 +366,32 @@ class Explainer {
     }
   }
 
-  double Pinned(int rank, std::size_t chunk) const {
-    return order_ == nullptr ? 0 : order_->pinned[Size(rank * plan_.chunks) + chunk];
+  // The class whose replayed segment is the largest of these chunks' is alive beside what is kept.
+  template <class Which>
+  std::size_t Working(const RankExplanation& x, Which which) const {
+    std::size_t working = 0;
+    double most = 0;
+    for (std::size_t chunk = 0; chunk < x.stages.size(); ++chunk) {
+      for (std::size_t k = 0; which(chunk) && k < c_.form.classes.size(); ++k) {
+        const Form::ClassRow& row = c_.form.classes[k];
+        const double n = LayersOn(c_, plan_, x.stages[chunk], k);
+        const double together = std::min(n, row.replays ? row.segment : 1.0);
+        if (together == 0) continue;
+        const auto& slots = w_.costs[k].bytes;
+        const double bytes =
+            together * slots[kAccounts + 2] + (together - 1) * slots[kAccounts + 3];
+        if (bytes <= most) continue;
+        most = bytes;
+        working = k;
+      }
+    }
+    return working;
   }
 
-  bool SplitsBackward(int rank) const {
-    for (std::size_t chunk = 0; chunk < Size(plan_.chunks); ++chunk) {
-      if (Pinned(rank, chunk) > 0) return true;
-    }
-    return false;
+  // As CompiledOrder's states: of the one in which the rank holds most.
+  double InState(int rank, const RankExplanation& x, std::size_t chunk, std::size_t which) const {
+    const std::size_t state = Size(x.memory.state) * 3 * Size(plan_.chunks);
+    return order_->states[Size(rank)][state + 3 * chunk + which];
   }
 
   const Saved& SavedOf(const SavedRow& row) const {
@@ -684,13 +697,30 @@ class Explainer {
   // traffic, here as in the bubble until the step ends: messages take no time.
   void OwnBubble() {
     if (plan_.pipeline == 1) return;
-    PlayOrder(*order_, w_.stage_cost, 0, absl::MakeSpan(w_.ends));
     const int r = out_.evaluation.time_rank;
     const std::size_t first = Size(order_->first[Size(r)]), last = Size(order_->last[Size(r)]);
-    const double start = w_.ends[first] - w_.stage_cost[Size(order_->events[first].cost)];
-    const double own = w_.ends[last] - start - Passes() * w_.slot[Size(r)];
+    double own = 0;
+    if (Travels(c_, w_)) {
+      PlayTravelling(plan_, order_, 0, w_);
+      const PlayingRank& rank = w_.playing[Size(r)];
+      own = rank.free - (w_.ends[first] - FirstPass(order_->events[first].cost)) - rank.busy;
+    } else {
+      PlayOrder(*order_, w_.stage_cost, 0, absl::MakeSpan(w_.ends));
+      const double start = w_.ends[first] - w_.stage_cost[Size(order_->events[first].cost)];
+      own = w_.ends[last] - start - Passes() * w_.slot[Size(r)];
+    }
     const double until_end = out_.evaluation.time.bubble - out_.exposed_pipeline;
-    out_.own_bubble = own > 1e-12 * w_.ends[last] ? std::min(own, until_end) : 0;  // else rounding
+    out_.own_bubble =
+        own > 1e-12 * out_.evaluation.step ? std::min(own, until_end) : 0;  // else rounding
+  }
+
+  // Seconds of a pass that no other of its rank comes before.
+  double FirstPass(std::uint32_t cost) const {
+    const auto seconds = [this](std::size_t at) { return w_.passes[at].lead + w_.passes[at].body; };
+    if (cost < order_->ZeroCost()) return seconds(cost);
+    if (cost == order_->ZeroCost()) return 0;
+    const std::pair<int, int>& pair = order_->pairs[cost - order_->ZeroCost() - 1];
+    return seconds(Size(pair.first) * 4) + seconds(Size(pair.second) * 4 + 3);
   }
 
   const Composition& c_;

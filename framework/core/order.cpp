@@ -1,6 +1,8 @@
 #include "core/order.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 
@@ -30,6 +32,7 @@ class OrderCompiler {
     if (absl::Status status = Check(); !status.ok()) return status;
     if (absl::Status status = Sort(); !status.ok()) return status;
     CountInFlight();
+    if (out_.splits_backward) FindStates();
     FindPeriod();
     return std::move(out_);
   }
@@ -274,6 +277,45 @@ class OrderCompiler {
         });
       }
       out_.in_flight_until_i[Size(r)] = until_i.most;
+    }
+  }
+
+  // What a rank holds at the start of each work, without what holds less of everything.
+  void FindStates() {
+    const ScheduleShape& s = out_.shape;
+    const std::size_t width = 3 * Size(s.chunks);
+    out_.states.resize(Size(s.ranks));
+    for (int r = 0; r < s.ranks; ++r) {
+      std::set<std::vector<std::int32_t>> seen;
+      std::vector<std::int32_t> now(width, 0);
+      const auto of = [&now](int chunk, std::size_t which) -> std::int32_t& {
+        return now[3 * Size(chunk) + which];
+      };
+      for (const Work& work : order_[Size(r)]) {
+        const bool pair = work.kind == WorkKind::kFB;
+        const int backward = pair ? work.backward_chunk : work.chunk;
+        const bool whole = pair || work.kind == WorkKind::kB;
+        if (pair || work.kind == WorkKind::kF) ++of(work.chunk, 0);
+        if (work.kind == WorkKind::kI) ++of(work.chunk, 1);
+        if (whole) of(backward, 2) = 1;
+        seen.insert(now);
+        if (whole) of(backward, 2) = 0;
+        if (whole || work.kind == WorkKind::kW) --of(backward, 0);
+        if (work.kind == WorkKind::kW) --of(work.chunk, 1);
+      }
+      const auto holds_less = [](const std::vector<std::int32_t>& a,
+                                 const std::vector<std::int32_t>& b) {
+        return std::equal(a.begin(), a.end(), b.begin(), std::less_equal<>());
+      };
+      // Largest first: what holds less of everything comes behind what it is held against.
+      std::vector<std::vector<std::int32_t>> kept;
+      for (auto state = seen.rbegin(); state != seen.rend(); ++state) {
+        const bool less = std::any_of(kept.begin(), kept.end(),
+                                      [&](const auto& other) { return holds_less(*state, other); });
+        if (!less) kept.push_back(*state);
+      }
+      for (const std::vector<std::int32_t>& state : kept)
+        out_.states[Size(r)].insert(out_.states[Size(r)].end(), state.begin(), state.end());
     }
   }
 

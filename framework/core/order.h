@@ -47,8 +47,12 @@ struct CompiledOrder {
   // [rank x chunks + chunk] chunks in flight, forward to the end of B or W, where the rank holds
   // most; and between the start of I and the end of W, where it holds most of those.
   std::vector<std::int32_t> in_flight, pinned;
-  std::vector<std::int32_t> in_flight_until_i;  // [rank] the most chunks between F and I or B
-  std::vector<std::int32_t> stage_of;           // [rank x chunks + chunk]
+  // Where weight gradients wait: states of a rank of which none holds less of everything than
+  // another. In each, per chunk: chunks in flight, chunks between the start of I and the end of W,
+  // and 1 where a whole backward pass is at work.
+  std::vector<std::vector<std::int32_t>> states;  // [rank][state x 3 x chunks + 3 x chunk + which]
+  std::vector<std::int32_t> in_flight_until_i;    // [rank] the most chunks between F and I or B
+  std::vector<std::int32_t> stage_of;             // [rank x chunks + chunk]
   std::vector<std::int32_t> sends;  // [rank x 2] messages to other ranks: forward, backward
 
   // Costs are [stage x 4 + WorkKind] and, where there are pairs, a zero and the time of each pair.

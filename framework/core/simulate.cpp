@@ -313,8 +313,10 @@ class Player {
       State& state = state_[Size(r)];
       SimulatedRank& rank = out_.ranks[Size(r)];
       rank.finish = state.free;
-      double shown = std::max({0.0, state.bucket_end - state.free, state.tail_end - state.free});
-      if (state.late > 0) shown += (1 - c_.overlap_share) * std::max(0.0, state.late - shown);
+      const double behind = std::max(0.0, state.bucket_end - state.free);
+      // What hides slows down the pass that hides it.
+      const double shown = std::max(behind, state.tail_end - state.free) +
+                           (1 - c_.overlap_share) * std::max(0.0, state.late - behind);
       const double barrier = c_.rules.reductions_after_pipeline ? out_.pipeline - state.free : 0;
       double at = state.free + barrier + shown;
       Traffic now;

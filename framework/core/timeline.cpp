@@ -7,6 +7,33 @@ namespace {
 
 std::size_t Size(int n) { return static_cast<std::size_t>(n); }
 
+// What event i, which has a hop before it, waits for.
+TimedMessage MessageTo(const CompiledOrder& order, std::size_t i, const std::vector<double>& ends,
+                       double hop) {
+  const CompiledOrder::Event &event = order.events[i], &from = order.events[event.waits];
+  TimedMessage message;
+  message.from_rank = from.rank;
+  message.to_rank = event.rank;
+  message.from = order.works[event.waits];
+  message.to = order.works[i];
+  const auto stage = [&](int rank, int chunk) {
+    return order.stage_of[Size(rank * order.shape.chunks + chunk)];
+  };
+  const Work& to = message.to;
+  message.forward = to.kind == WorkKind::kF;
+  if (to.kind == WorkKind::kFB) {
+    // A pair waits for the forward of the stage before or the backward of the one behind.
+    const int before = stage(event.rank, to.chunk) - 1;
+    const bool makes_forward =
+        message.from.kind == WorkKind::kF || message.from.kind == WorkKind::kFB;
+    message.forward = makes_forward && message.from.micro_batch == to.micro_batch &&
+                      stage(from.rank, message.from.chunk) == before;
+  }
+  message.start = ends[event.waits];
+  message.end = message.start + hop;
+  return message;
+}
+
 }  // namespace
 
 std::vector<double> StageCosts(const CompiledOrder& order, const ChunkTimes& t) {
@@ -37,8 +64,9 @@ Timeline PlayTimeline(const CompiledOrder& order, const std::vector<double>& cos
   }
   for (std::size_t i = 0; i < order.events.size(); ++i) {
     const CompiledOrder::Event& event = order.events[i];
-    if (order.OnlyWaits(event)) continue;
     const std::size_t r = event.rank;
+    if (event.hop != 0 && hop > 0) out.messages.push_back(MessageTo(order, i, ends, hop));
+    if (order.OnlyWaits(event)) continue;
     RankTimeline& rank = out.ranks[r];
     const double cost = costs[event.cost], start = std::max(0.0, ends[i] - cost);
     out.works.push_back({event.rank, order.works[i], start, ends[i]});

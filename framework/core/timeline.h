@@ -27,11 +27,21 @@ struct RankTimeline {
   double peak_at = 0;  // when it first holds most, until the weight gradient
 };
 
+// From the end of what makes it to when it is at its receiver.
+struct TimedMessage {
+  int from_rank = 0, to_rank = 0;
+  Work from, to;        // what makes it, and what waits for it
+  bool forward = true;  // activations; else their gradients
+  double start = 0, end = 0;
+};
+
 struct Timeline {
   double makespan = 0;
   double bubble_fraction = 0;  // idle over makespan, mean of the ranks
   std::vector<RankTimeline> ranks;
   std::vector<TimedWork> works;  // of each rank in its order
+  std::vector<TimedMessage>
+      messages;  // in the order in which they are waited for; none without a hop
 };
 
 // Seconds of one chunk and micro-batch, on every stage.

@@ -156,24 +156,31 @@ Json StudyDocument(const ScheduleStudy& study, bool events) {
   }
   if (!events) return doc;
   doc["events"] = Json::array();
+  const auto add = [&doc](int rank, const char* stream, const char* kind, const Work& work,
+                          double start, double end) {
+    Json event = {{"rank", rank},
+                  {"stream", stream},
+                  {"kind", kind},
+                  {"chunk", work.chunk},
+                  {"micro_batch", work.micro_batch},
+                  {"start_seconds", start},
+                  {"end_seconds", end}};
+    if (work.kind == WorkKind::kFB) {
+      event["backward_chunk"] = work.backward_chunk;
+      event["backward_micro_batch"] = work.backward_micro_batch;
+    }
+    doc["events"].push_back(std::move(event));
+  };
   for (const TimedWork& w : t.works) {
-    const auto add = [&](const char* kind, double start, double end) {
-      Json event = {{"rank", w.rank},
-                    {"stream", "compute"},
-                    {"kind", kind},
-                    {"chunk", w.work.chunk},
-                    {"micro_batch", w.work.micro_batch},
-                    {"start_seconds", start},
-                    {"end_seconds", end}};
-      if (w.work.kind == WorkKind::kFB) {
-        event["backward_chunk"] = w.work.backward_chunk;
-        event["backward_micro_batch"] = w.work.backward_micro_batch;
-      }
-      doc["events"].push_back(std::move(event));
-    };
     const double replayed = Replays(w.work.kind) ? w.start + study.times.recompute : w.start;
-    if (replayed > w.start) add("R", w.start, replayed);
-    add(Name(w.work.kind), replayed, w.end);
+    if (replayed > w.start) add(w.rank, "compute", "R", w.work, w.start, replayed);
+    add(w.rank, "compute", Name(w.work.kind), w.work, replayed, w.end);
+  }
+  for (const TimedMessage& m : t.messages) {
+    add(m.from_rank, "send/recv", "SEND", m.from, m.start, m.end);
+    doc["events"].back()["name"] = m.forward ? "activations" : "gradients";
+    add(m.to_rank, "send/recv", "RECV", m.to, m.start, m.end);
+    doc["events"].back()["name"] = m.forward ? "activations" : "gradients";
   }
   return doc;
 }

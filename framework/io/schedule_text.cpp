@@ -63,15 +63,23 @@ std::string StudyEvents(const ScheduleStudy& study) {
   std::string out = absl::StrFormat("%6s %4s %6s %12s %14s %14s\n", "rank", "kind", "chunk",
                                     "micro-batch", "start", "end");
   const auto pair = [](int first, int second) { return absl::StrCat(first, "+", second); };
+  const auto add = [&](int rank, const char* kind, const Work& work, double start, double end) {
+    const bool two = work.kind == WorkKind::kFB;
+    absl::StrAppend(&out, absl::StrFormat("%6d %4s %6s %12s %14s %14s\n", rank, kind,
+                                          two ? pair(work.chunk, work.backward_chunk)
+                                              : absl::StrCat(work.chunk),
+                                          two ? pair(work.micro_batch, work.backward_micro_batch)
+                                              : absl::StrCat(work.micro_batch),
+                                          FormatSeconds(start), FormatSeconds(end)));
+  };
   for (const TimedWork& w : study.timeline.works) {
-    const bool two = w.work.kind == WorkKind::kFB;
-    absl::StrAppend(
-        &out, absl::StrFormat(
-                  "%6d %4s %6s %12s %14s %14s\n", w.rank, Name(w.work.kind),
-                  two ? pair(w.work.chunk, w.work.backward_chunk) : absl::StrCat(w.work.chunk),
-                  two ? pair(w.work.micro_batch, w.work.backward_micro_batch)
-                      : absl::StrCat(w.work.micro_batch),
-                  FormatSeconds(w.start), FormatSeconds(w.end)));
+    const double replayed = Replays(w.work.kind) ? w.start + study.times.recompute : w.start;
+    if (replayed > w.start) add(w.rank, "R", w.work, w.start, replayed);
+    add(w.rank, Name(w.work.kind), w.work, replayed, w.end);
+  }
+  for (const TimedMessage& m : study.timeline.messages) {
+    add(m.from_rank, "SEND", m.from, m.start, m.end);
+    add(m.to_rank, "RECV", m.to, m.start, m.end);
   }
   return out;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -84,6 +85,35 @@ TEST(ScheduleCommand, TimesAreOfAWholeRankAndMicroBatch) {
   // Hops: (m + p - 1) 3 + 2 c (m + p - 2 - ceil((m - 1)/p)).
   EXPECT_EQ(Study("1f1b", 4, 8, {"--hop", "250 ms"})["makespan_seconds"].get<double>(),
             33 + 0.5 * 8);
+}
+
+// Each forward and each gradient crosses p - 1 borders; a message leaves with the end of what makes
+// it, takes the hop, and what waits for it does not begin before.
+TEST(ScheduleCommand, MessagesAreEventsOfTheirSenderAndReceiver) {
+  for (const char* name : {"1f1b", "zb-h1", "dualpipe"}) {
+    SCOPED_TRACE(name);
+    const Json doc = Study(name, 4, 8, {"--hop", "0.25", "--events"});
+    int sends = 0, receives = 0, activations = 0;
+    std::set<double> ends;
+    for (const Json& e : doc["events"]) {
+      if (e["stream"] == "compute") ends.insert(e["end_seconds"].get<double>());
+    }
+    for (const Json& e : doc["events"]) {
+      if (e["stream"] != "send/recv") continue;
+      sends += e["kind"] == "SEND";
+      receives += e["kind"] == "RECV";
+      activations += e["name"] == "activations";
+      const double start = e["start_seconds"].get<double>();
+      EXPECT_DOUBLE_EQ(e["end_seconds"].get<double>() - start, 0.25);
+      EXPECT_EQ(ends.count(start), 1u) << e.dump();
+    }
+    EXPECT_EQ(sends, 2 * 3 * 8);
+    EXPECT_EQ(receives, sends);
+    EXPECT_EQ(2 * activations, sends);
+  }
+  // Without a hop there is nothing to see.
+  for (const Json& e : Study("1f1b", 4, 8, {"--events"})["events"])
+    EXPECT_EQ(e["stream"], "compute");
 }
 
 TEST(ScheduleCommand, EveryScheduleIsWrittenAndReadAgain) {

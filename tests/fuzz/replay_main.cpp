@@ -1,7 +1,7 @@
 // Runs a fuzz target over files without libFuzzer, so that any compiler replays the corpus in every
 // build:
 //
-//   scenario_fuzz_replay tests/fuzz/corpus more/files/or/folders
+//   scenario_fuzz_replay tests/fuzz/corpus/scenario_fuzz more/files/or/folders
 //
 // Prints how many inputs were run; 1 when there were none or one cannot be read. A failure aborts.
 
