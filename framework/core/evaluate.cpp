@@ -123,7 +123,8 @@ void AddTransfers(const Composition& c, const Plan& plan, Workspace& w) {
   std::fill(w.ring_seconds.begin(), w.ring_seconds.end(), 0.0);
   double* const at = Numbers(w);
   const double* const took = w.transfer_seconds.data();
-  const double passes = plan.micro_batches / w.copies;
+  const int each = plan.micro_batches / w.copies;
+  const double passes = each;
   for (const TransferSlot& slot : w.slots.transfers) {
     double seconds = slot.count * took[slot.price];
     if (slot.ring >= 0) {
@@ -561,7 +562,8 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
   }
   costs_of(e.time_rank);
   const RankWork work = Parts(c, plan, e.time_rank, order, prefetch, w);
-  const double m = plan.micro_batches / w.copies;  // that each of a rank's stages sees
+  const int passes = plan.micro_batches / w.copies;  // that each of a rank's stages sees
+  const double m = passes;
   e.time.forward = m * work.forward;
   e.time.backward = m * work.backward;
   e.time.recompute = m * work.recompute;

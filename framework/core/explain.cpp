@@ -683,9 +683,10 @@ class Explainer {
 
   void RecomputeShare() {
     double replayed = 0, needed = 0;
+    const int stages = order_ == nullptr ? 1 : order_->stages;
     for (const OpRow& row : c_.form.ops) {
       double n = 0;
-      for (int stage = 0; stage < (order_ == nullptr ? 1 : order_->stages); ++stage)
+      for (int stage = 0; stage < stages; ++stage)
         n += LayersOn(c_, plan_, stage, row.layer_class);
       (row.bucket == Bucket::kReplay ? replayed : needed) +=
           n * ShapeOf(c_, c_.form.op_prices[row.price], w_).flops;
@@ -715,7 +716,7 @@ class Explainer {
   }
 
   // Seconds of a pass that no other of its rank comes before.
-  double FirstPass(std::uint32_t cost) const {
+  double FirstPass(std::size_t cost) const {
     const auto seconds = [this](std::size_t at) { return w_.passes[at].lead + w_.passes[at].body; };
     if (cost < order_->ZeroCost()) return seconds(cost);
     if (cost == order_->ZeroCost()) return 0;

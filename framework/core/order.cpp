@@ -38,7 +38,7 @@ class OrderCompiler {
   }
 
  private:
-  static std::size_t Size(long long n) { return static_cast<std::size_t>(n); }
+  static std::size_t Size(int n) { return static_cast<std::size_t>(n); }
   int Stage(int rank, const Work& work) const {
     return out_.stage_of[Size(rank * out_.shape.chunks + work.chunk)];
   }

@@ -61,6 +61,7 @@ void InOrder(std::int64_t pieces, int jobs, Work&& work, Consume&& consume) {
   };
   std::vector<std::thread> threads;
   const auto count = static_cast<int>(std::min<std::int64_t>(jobs, pieces));
+  threads.reserve(static_cast<std::size_t>(count));
   for (int thread = 0; thread < count; ++thread) threads.emplace_back(run, thread);
   for (std::int64_t piece = 0; piece < pieces; ++piece) {
     std::unique_lock<std::mutex> lock(mutex);

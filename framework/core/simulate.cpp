@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kF = 0, kI = 1, kW = 2, kB = 3;  // as WorkKind
 
-std::size_t Size(long long n) { return static_cast<std::size_t>(n); }
+std::size_t Size(int n) { return static_cast<std::size_t>(n); }
 
 // The same number for the same seed, rank and pass, whatever is played before it.
 double Normal(std::uint64_t seed, std::uint64_t rank, std::uint64_t pass) {

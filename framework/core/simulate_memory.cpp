@@ -43,7 +43,8 @@ RankHoldings HoldingsOf(const Composition& c, const Plan& plan, int rank, const 
   double gathered = 0, stays = 0, unsharded = 0, buffer = 0, spare = 0;
   std::vector<bool> present(c.form.classes.size(), false);
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
-    const auto slot = static_cast<std::size_t>(rank * plan.chunks + chunk);
+    const auto slot = static_cast<std::size_t>(rank) * static_cast<std::size_t>(plan.chunks) +
+                      static_cast<std::size_t>(chunk);
     const int stage = order == nullptr ? static_cast<int>(slot) : order->stage_of[slot];
     holds.chunks.push_back(ChunkOf(c, plan, stage, prices));
     for (std::size_t k = 0; k < c.form.classes.size(); ++k) {

@@ -456,6 +456,7 @@ std::string PlanText(const PlannedScenario& planned, const Json& document,
 
 std::vector<std::string> ExplainableAccounts() {
   std::vector<std::string> names;
+  names.reserve(std::size(kMarks) + 3);
   for (const AccountMark& mark : kMarks) names.push_back(Name(mark.account));
   names.insert(names.end(), {Name(Account::kHost), "time", "communication"});
   return names;

@@ -37,6 +37,7 @@ const KnownKind* FindKind(const std::string& name) {
 
 std::vector<std::string> KindNames() {
   std::vector<std::string> names;
+  names.reserve(std::size(kKinds));
   for (const KnownKind& kind : kKinds) names.emplace_back(kind.name);
   return names;
 }

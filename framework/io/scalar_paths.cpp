@@ -27,7 +27,7 @@ std::vector<Cell> ScalarPaths(const Json& document, const std::vector<std::strin
 }
 
 std::string CsvField(const Json& value) {
-  const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
