@@ -178,7 +178,7 @@ class Player {
       if (event.hop != 0) {
         const std::int32_t from = pass_of[event.waits];
         waiting[r].push_back(static_cast<std::int32_t>(out_.messages.size()));
-        arrival[r] = std::max(arrival[r], Send(from, order.works[i], event.rank));
+        arrival[r] = std::max(arrival[r], Send(from, i));
       }
       if (order.OnlyWaits(event)) continue;
       pass_of[i] = static_cast<std::int32_t>(out_.passes.size());
@@ -191,12 +191,10 @@ class Player {
 
   // A message leaves when its pass ends. Where ports are shared it waits for the one before it in
   // its direction, and is slower while reductions use the same link; so are these.
-  double Send(std::int32_t from, const Work& awaiting, int to) {
+  double Send(std::int32_t from, std::size_t to) {
     const SimulatedPass& pass = out_.passes[Size(from)];
     State& sender = state_[Size(pass.rank)];
-    const bool forward = awaiting.kind == WorkKind::kF ||
-                         (awaiting.kind == WorkKind::kFB && pass.forward_stage >= 0 &&
-                          pass.forward_stage + 1 == StageOf(to, awaiting.chunk));
+    const bool forward = Forward(pass, to);
     double start = pass.end, seconds = out_.hop;
     if (options_.contention) {
       double& free = sender.sent[forward ? 0 : 1];
@@ -210,6 +208,18 @@ class Player {
     }
     out_.messages.push_back({from, -1, forward, start, start + seconds});
     return start + seconds;
+  }
+
+  // Whether event `to` of the order waits for the pass's activations, else for gradients. Where a
+  // pair waits for both, an event that only waits takes the activations.
+  bool Forward(const SimulatedPass& pass, std::size_t to) const {
+    const CompiledOrder::Event& event = order_->events[to];
+    const Work& awaiting = order_->works[to];
+    if (awaiting.kind == WorkKind::kF || order_->OnlyWaits(event)) return true;
+    if (awaiting.kind != WorkKind::kFB || order_->OnlyWaits(order_->events[event.before]))
+      return false;
+    return pass.forward_stage >= 0 && pass.work.micro_batch == awaiting.micro_batch &&
+           pass.forward_stage + 1 == StageOf(event.rank, awaiting.chunk);
   }
 
   void Play(int rank, const Work& work, double arrival) {

@@ -21,8 +21,11 @@ TimedMessage MessageTo(const CompiledOrder& order, std::size_t i, const std::vec
   };
   const Work& to = message.to;
   message.forward = to.kind == WorkKind::kF;
-  if (to.kind == WorkKind::kFB) {
-    // A pair waits for the forward of the stage before or the backward of the one behind.
+  if (order.OnlyWaits(event)) {
+    message.forward = true;
+  } else if (to.kind == WorkKind::kFB && !order.OnlyWaits(order.events[event.before])) {
+    // One of the two inputs comes from another rank: the forward of the stage before, if that is
+    // what was made there. Where both do, an event that only waits took the forward's.
     const int before = stage(event.rank, to.chunk) - 1;
     const bool makes_forward =
         message.from.kind == WorkKind::kF || message.from.kind == WorkKind::kFB;
