@@ -141,7 +141,7 @@ class Transaction {
   Transaction& operator=(const Transaction&) = delete;
   const absl::Status& begun() const { return begun_; }
   absl::Status Commit() {
-    const absl::Status done = Execute(database_, "COMMIT");
+    absl::Status done = Execute(database_, "COMMIT");
     committed_ = done.ok();
     return done;
   }
@@ -284,7 +284,7 @@ absl::Status SweepStore::Columns(const std::vector<Cell>& cells) {
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
     if (known_.size() >= kMostColumns)
       return absl::ResourceExhaustedError("the store has too many columns; begin a new one");
-    const absl::Status added =
+    absl::Status added =
         Execute(database_.get(), absl::StrCat("ALTER TABLE rows ADD COLUMN ", Quoted(name),
                                               value.is_boolean() ? " BOOLEAN" : ""));
     if (!added.ok()) return added;

@@ -225,6 +225,7 @@ class ErrorTable final {
 
   std::vector<Judged> Of(const std::vector<std::size_t>& rows, double RowPrediction::*what) const {
     std::vector<Judged> judged;
+    judged.reserve(rows.size());
     for (const std::size_t i : rows) {
       judged.push_back(
           {rows_[i].scenario.filled.id, *(rows_[i].*view_.measured), (*rows_[i].prediction).*what});
@@ -254,6 +255,7 @@ class ErrorTable final {
                                 static_cast<double>(work.size());
     }
     std::vector<std::vector<Judged>> judged;
+    judged.reserve(groups.size());
     for (const auto& [key, rows] : groups) judged.push_back(Of(rows, view_.predicted));
     s->order = AgreementOf(judged);
   }

@@ -41,7 +41,8 @@ class OrderOfFile final : public Schedule {
     return mine ? read_->stages : shape.ranks * shape.chunks;
   }
   int StageOf(const ScheduleShape& shape, int rank, int chunk) const override {
-    const auto slot = static_cast<std::size_t>(rank * shape.chunks + chunk);
+    const auto slot = static_cast<std::size_t>(rank) * static_cast<std::size_t>(shape.chunks) +
+                      static_cast<std::size_t>(chunk);
     return read_ && slot < read_->stage_of.size() ? read_->stage_of[slot]
                                                   : Schedule::StageOf(shape, rank, chunk);
   }

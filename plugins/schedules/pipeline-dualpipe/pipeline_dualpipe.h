@@ -25,7 +25,7 @@ class DualPipe final : public Schedule {
   }
 
   std::string Refusal(const ScheduleShape& shape) const override {
-    const std::string chunks = ChunksRefusal("pipeline-dualpipe", shape, 2);
+    std::string chunks = ChunksRefusal("pipeline-dualpipe", shape, 2);
     if (!chunks.empty()) return chunks;
     if (shape.ranks % 2 != 0) {
       return "pipeline-dualpipe needs an even number of pipeline ranks, not " +

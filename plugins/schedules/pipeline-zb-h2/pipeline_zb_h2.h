@@ -30,6 +30,7 @@ class ZeroBubbleH2 final : public Schedule {
     for (int r = 0; r < shape.ranks; ++r) {
       const int warm_up = std::min(2 * (shape.ranks - r) - 1, m);
       std::vector<Work> list;
+      list.reserve(3 * static_cast<std::size_t>(m));
       WaitingWeights weights;
       for (int k = 0; k < warm_up; ++k) list.push_back({WorkKind::kF, 0, k});
       for (int k = 0; k < m; ++k) {
