@@ -74,7 +74,8 @@ int SearchCommand(const std::vector<std::string>& args, Streams streams) {
   SearchResult result;
   {
     Progress progress(streams, grid->size());
-    result = RunSearch(registry, *grid, {Jobs(jobs), static_cast<std::size_t>(top)},
+    const bool pareto = line.values().count("pareto") != 0;
+    result = RunSearch(registry, *grid, {Jobs(jobs), static_cast<std::size_t>(top), pareto},
                        [&](std::int64_t done) { progress.Update(done); });
   }
   const Json document = SearchDocument(registry, *grid, result, line.values().count("pareto") != 0);

@@ -10,6 +10,9 @@ constexpr std::size_t kF = 0, kI = 1, kW = 2, kB = 3;  // as WorkKind
 constexpr std::size_t kKeptSlot = kAccounts, kBoundarySlot = kAccounts + 1,
                       kReplayedSlot = kAccounts + 2, kInnerSlot = kAccounts + 3;
 
+// Sums in another order differ by rounding; a bound stays below by more than that.
+constexpr double kRounding = 1 - 1e-9;
+
 std::size_t Index(AxisRole role) { return static_cast<std::size_t>(role); }
 std::size_t Index(Bucket bucket) { return static_cast<std::size_t>(bucket); }
 std::size_t Index(Account account) { return static_cast<std::size_t>(account); }
@@ -628,12 +631,29 @@ void ComputeCosts(const Composition& c, const Plan& plan, int pipeline_rank, Wor
   SumUp(c, w);
 }
 
+PlanBound BoundOf(const Composition& c, const Plan& plan, const std::vector<double>& layers,
+                  const Workspace& w) noexcept {
+  PlanBound bound;
+  for (std::size_t k = 0; k < layers.size(); ++k) {
+    const ClassCosts& cost = w.costs[k];
+    bound.seconds += layers[k] * (cost.slot_forward + cost.slot_backward);
+    bound.bytes += layers[k] * (cost.bytes[Index(Account::kParameters)] +
+                                cost.bytes[Index(Account::kGradients)] +
+                                cost.bytes[Index(Account::kOptimizer)]);
+  }
+  const Machine& machine = c.hardware->machine();
+  bound.seconds *= kRounding * plan.micro_batches / plan.pipeline;
+  bound.bytes = kRounding * ((1 + machine.fragmentation) * bound.bytes / plan.pipeline +
+                             machine.outside_allocator.value());
+  return bound;
+}
+
 Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder* order,
                     Workspace& w, bool hops) noexcept {
   w.spans.Set(plan);
   w.copies = order == nullptr ? 1 : order->copies;
   const bool uniform = w.spans.Uniform();
-  ComputeCosts(c, plan, 0, w);
+  if (!w.keeps_costs || !uniform) ComputeCosts(c, plan, 0, w);
   const auto costs_of = [&](int rank) {
     if (!uniform) ComputeCosts(c, plan, rank, w);
   };
@@ -661,6 +681,23 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
       e.host_peak = std::max(e.host_peak, w.memory[Size(r)].host);
   }
   e.fits = e.peak <= e.capacity && (e.host_capacity == 0 || e.host_peak <= e.host_capacity);
+  if (e.peak > w.most_bytes) {
+    e.stopped = Stopped::kMemory;
+    return e;
+  }
+  if (w.most_seconds < std::numeric_limits<double>::infinity()) {
+    // No rank ends before all of its own work is done.
+    for (int r = 0; r < plan.pipeline; ++r) {
+      const double alone = plan.micro_batches / w.copies * w.slot[Size(r)] + w.step_end[Size(r)] +
+                           OptimizerSeconds(c, w.memory[Size(r)]);
+      e.step = std::max(e.step, kRounding * alone);
+    }
+    if (e.step > w.most_seconds) {
+      e.stopped = Stopped::kTime;
+      return e;
+    }
+    e.step = 0;
+  }
 
   const double hop = hops && plan.pipeline > 1 && c.exposed_transfers ? HopSeconds(c, w) : 0;
   e.pipeline = PlayPipeline(c, plan, order, hop, w);

@@ -8,6 +8,8 @@
 //   if (e.fits) use(e.step);
 
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -33,8 +35,11 @@ struct RankMemory {
   double host = 0, host_state = 0, host_updated = 0;
 };
 
+// Why a plan was not evaluated to the end: it takes more than the workspace allows.
+enum class Stopped : std::uint8_t { kNot, kMemory, kTime };
+
 struct Evaluation {
-  double step = 0;      // seconds
+  double step = 0;      // seconds; where `stopped` says so 0, or what it takes at least
   double pipeline = 0;  // makespan of the pipeline alone
   bool fits = false;
   int worst_rank = 0;  // most memory
@@ -45,6 +50,7 @@ struct Evaluation {
   int time_rank = 0;         // ends last
   TimeParts time;            // of that rank; partition the step
   bool approximate = false;
+  Stopped stopped = Stopped::kNot;
 };
 
 // Scratch space of one thread; sized for a composition and the largest plan that it has seen.
@@ -68,6 +74,13 @@ class Workspace {
   std::vector<RankMemory> memory;                    // [pipeline rank]
   std::vector<double> finish, slot, step_end;        // [pipeline rank]
   int copies = 1;                                    // ranks that hold each stage
+
+  // For searches. The costs are those of the plan before: only the order of work, the chunks and
+  // the split of layers are others, and as many ranks hold each stage.
+  bool keeps_costs = false;
+  // A plan with a rank above these is told so and not played.
+  double most_bytes = std::numeric_limits<double>::infinity();
+  double most_seconds = std::numeric_limits<double>::infinity();
 };
 
 // `order` of (plan.pipeline, chunks, micro_batches); may be null for one pipeline rank. Reserve
@@ -89,6 +102,15 @@ inline double LayersOn(const Composition& composition, const Plan& plan, int sta
 // blocks. Ranks differ only where groups lie differently on the machine.
 void ComputeCosts(const Composition& composition, const Plan& plan, int pipeline_rank,
                   Workspace& workspace, bool all_blocks = false) noexcept;
+
+// What a step takes and what a rank holds at the least, whatever the schedule: the mean of what the
+// ranks compute, and of their parameters, gradients and optimizer state. After ComputeCosts, where
+// all ranks lie alike; `layers` of each class on all stages together.
+struct PlanBound {
+  double seconds = 0, bytes = 0;
+};
+PlanBound BoundOf(const Composition& composition, const Plan& plan,
+                  const std::vector<double>& layers, const Workspace& workspace) noexcept;
 
 // What one call of a transfer moves.
 double Payload(const TransferPrice& price, const Workspace& workspace) noexcept;

@@ -78,9 +78,9 @@ std::string ShortKeys(const Json& keys) {
   return absl::StrJoin(parts, " ");
 }
 
-// "TP8 PP2 DP2": the plan in the field's shorthand.
-std::string Shorthand(const Json& row) {
-  const Json &plan = row["plan"], &keys = row["keys"];
+// "TP8 PP2 DP2 mb1 zero.stage=1": the plan in the field's shorthand, and what shards state as it is
+// set.
+std::string Shorthand(const Json& plan, const Sharding& sharding) {
   std::vector<std::string> words;
   const auto degree = [&](const char* name, const char* key) {
     if (plan[key].get<int>() > 1) words.push_back(absl::StrCat(name, plan[key].get<int>()));
@@ -93,14 +93,9 @@ std::string Shorthand(const Json& row) {
   degree("EP", "expert");
   degree("ETP", "expert_tensor");
   words.push_back(absl::StrCat("mb", plan["micro_batch_size"].get<int>()));
-  // What shards state, as it is set.
-  for (const auto& [key, value] : keys.items()) {
-    const bool other = key.rfind("strategy.", 0) != 0 || key.rfind("strategy.tensor.", 0) == 0 ||
-                       key.rfind("strategy.context.", 0) == 0 ||
-                       key.rfind("strategy.expert.", 0) == 0 ||
-                       key.rfind("strategy.checkpointing.", 0) == 0;
-    if (other) continue;
-    words.push_back(absl::StrCat(key.substr(9), "=",
+  if (!sharding.table.empty()) {
+    const Json value = ValueToJson(sharding.value);
+    words.push_back(absl::StrCat(sharding.table, ".", sharding.key, "=",
                                  value.is_string() ? value.get<std::string>() : value.dump()));
   }
   return absl::StrJoin(words, " ");
@@ -153,6 +148,8 @@ Json SearchDocument(const PluginRegistry& registry, const SearchGrid& grid,
         provenance.push_back(constant);
     }
     plan.erase("provenance");
+    row["name"] = Shorthand(plan["plan"],
+                            grid.groups[static_cast<std::size_t>(found[i].point.group)].sharding);
     for (const auto& [key, value] : plan.items()) row[key] = value;
     rows.push_back(std::move(row));
   }
@@ -191,7 +188,7 @@ std::string SearchText(const Json& document, const TextStyle& style) {
       {"", "plan", "recompute", "schedule", "peak", "step", "MFU", "tokens/s/device"}};
   for (const Json& row : rows) {
     lines.push_back(
-        {absl::StrCat(row["rank"].get<int>()), Shorthand(row), RecomputeWord(row),
+        {absl::StrCat(row["rank"].get<int>()), row["name"].get<std::string>(), RecomputeWord(row),
          ScheduleWord(row), FormatBytes(row["memory"]["peak_bytes"]),
          FormatSeconds(row["time"]["step_seconds"]),
          absl::StrCat(Significant(100 * row["throughput"]["mfu"].get<double>(), 3), " %"),

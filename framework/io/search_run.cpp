@@ -1,6 +1,9 @@
 #include "io/search_run.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <tuple>
@@ -11,6 +14,7 @@
 #include "core/ordered_work.h"
 #include "io/compose_scenario.h"
 #include "io/parameter_io.h"
+#include "io/search_orders.h"
 
 namespace shardlab {
 namespace {
@@ -30,90 +34,91 @@ void Offer(const Found& found, std::size_t most, std::vector<Found>* best) {
   if (best->size() > most) best->pop_back();
 }
 
-// Keeps those that no other beats in both; by objective, so that peaks fall. Of two alike the
-// earlier.
-void OfferPareto(const Found& found, std::vector<Found>* front) {
-  const auto at = std::upper_bound(front->begin(), front->end(), found, Better);
-  if (at != front->begin() && std::prev(at)->peak <= found.peak) return;
-  auto end = at;
-  while (end != front->end() && end->peak >= found.peak) ++end;
-  front->insert(front->erase(at, end), found);
+bool Dominates(const Found& a, const Found& b) {
+  return a.objective <= b.objective && a.peak <= b.peak && a.devices <= b.devices;
 }
 
-// Orders are compiled once for all groups.
-class Orders {
- public:
-  using Pointer = std::shared_ptr<const absl::StatusOr<CompiledOrder>>;
-  Pointer Of(const Schedule& schedule, const std::string& name, const ScheduleShape& shape) {
-    const auto key = std::tuple(name, shape.ranks, shape.chunks, shape.micro_batches);
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      const auto found = orders_.find(key);
-      if (found != orders_.end()) return found->second;
-    }
-    auto made =
-        std::make_shared<const absl::StatusOr<CompiledOrder>>(CompileOrder(schedule, shape));
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return orders_.emplace(key, std::move(made)).first->second;
+// Keeps those that no other beats; sorted. Of two alike the earlier.
+void OfferPareto(const Found& found, std::vector<Found>* front) {
+  for (const Found& other : *front) {
+    if (Dominates(other, found) && (!Dominates(found, other) || Better(other, found))) return;
   }
-
- private:
-  std::mutex mutex_;
-  std::map<std::tuple<std::string, int, int, int>, Pointer> orders_;
-};
+  front->erase(std::remove_if(front->begin(), front->end(),
+                              [&](const Found& other) { return Dominates(found, other); }),
+               front->end());
+  front->insert(std::upper_bound(front->begin(), front->end(), found, Better), found);
+}
 
 struct NamedSchedule {
   std::shared_ptr<const Schedule> schedule;  // null: it cannot be made
   std::string refusal;
+  int index = 0;
+};
+
+// What holds for a combination of `vary`.
+struct OtherFacts {
+  int devices = 0;            // 0: not known, its scenario has mistakes
+  double price = 0;           // of a device and hour
+  std::vector<bool> borrows;  // [axis]: its ranks are those of other axes, or nothing is known
+};
+
+struct Prepared {
+  std::map<std::string, NamedSchedule> schedules;
+  std::vector<OtherFacts> others;
+  SearchOrders orders;
 };
 
 class GroupSearch {
  public:
+  // `to_beat`: an objective that so many plans as are asked for have reached.
   GroupSearch(const PluginRegistry& registry, const SearchGrid& grid, const SearchOptions& options,
-              const std::map<std::string, NamedSchedule>& schedules, Orders* orders)
+              Prepared* prepared, double to_beat)
       : registry_(registry),
         grid_(grid),
         options_(options),
-        schedules_(schedules),
-        orders_(*orders) {}
+        prepared_(*prepared),
+        to_beat_(to_beat) {}
 
-  SearchResult Run(int group, std::int64_t number) {
+  SearchResult Run(int group, std::int64_t first) {
     group_ = &grid_.groups[static_cast<std::size_t>(group)];
+    facts_ = &prepared_.others[static_cast<std::size_t>(group_->other)];
     point_.group = group;
-    point_.number = number;
-    Compose();
-    for (const int tensor : grid_.tensor) {
-      if (group_->cut_experts && tensor == 1) continue;
-      point_.tensor = tensor;
-      for (const int context : group_->contexts) {
-        point_.context = context;
-        for (const int expert : group_->experts) {
-          point_.expert = expert;
-          Pipelines();
-        }
+    // Pipelines of one degree share all block costs.
+    std::map<int, std::vector<std::size_t>> by_degree;
+    for (std::size_t p = 0; p < group_->pipelines.size(); ++p)
+      by_degree[group_->pipelines[p].degree].push_back(p);
+    split_of_.assign(group_->pipelines.size(), -1);
+    for (const Degrees& degrees : grid_.DegreesOf(*group_)) {
+      point_.degrees = degrees;
+      for (const auto& [degree, pipelines] : by_degree) {
+        first_ = first;
+        OfDegree(degree, pipelines);
       }
+      first += static_cast<std::int64_t>(group_->pipelines.size() * grid_.micro_batch.size());
     }
     return std::move(result_);
   }
 
  private:
   // With degrees that are there; those of the points take their place.
-  void Compose() {
+  bool Compose() {
+    if (tried_) return composed_.composition != nullptr;
+    tried_ = true;
     SearchPoint made = point_;
-    made.tensor = 2;
-    made.context = group_->contexts.back();
-    made.expert = group_->experts.back();
+    for (std::size_t a = 0; a < grid_.axes.size(); ++a)
+      made.degrees[a] = grid_.Has(*group_, a) ? 2 : 1;
     made.micro_batch = 1;
     Diagnostics diagnostics;
     composed_ = ComposeScenario(registry_, ScenarioOf(grid_, made), &diagnostics,
                                 ComposeWhat::kCompositionOnly);
-    if (composed_.composition != nullptr) {
-      workspace_ = std::make_unique<Workspace>(*composed_.composition);
-      devices_ = composed_.composition->hardware->machine().devices;
-      price_ = composed_.composition->hardware->machine().price_per_device_hour;
-    } else {
+    if (composed_.composition == nullptr) {
       Note(diagnostics, &composing_code_, &composing_message_);
+      return false;
     }
+    workspace_ = std::make_unique<Workspace>(*composed_.composition);
+    capacity_ = composed_.composition->hardware->machine().memory.value();
+    if (options_.bounds) workspace_->most_bytes = kNear * capacity_;
+    return true;
   }
 
   static void Note(const Diagnostics& diagnostics, std::string* code, std::string* message) {
@@ -125,93 +130,218 @@ class GroupSearch {
     }
   }
 
-  void Pipelines() {
-    for (std::size_t i = 0; i < group_->pipelines.size(); ++i) {
-      point_.pipeline = static_cast<int>(i);
-      for (const int micro_batch : grid_.micro_batch) {
-        point_.micro_batch = micro_batch;
-        One();
-        ++point_.number;
-      }
-    }
-  }
-
   void Illegal(const std::string& code, const std::string& message) {
     ++result_.counts.illegal;
     IllegalReason& reason = result_.illegal[code];
     if (reason.count++ == 0) reason.example = message;
   }
 
-  void One() {
-    ++result_.counts.considered;
-    if (!When()) {
-      ++result_.counts.pruned;
-      return;
+  // Calls for each point of the pipelines that `when` lets through.
+  template <class Visitor>
+  void Points(const std::vector<std::size_t>& pipelines, std::size_t micro_batch, Visitor visit) {
+    point_.micro_batch = grid_.micro_batch[micro_batch];
+    for (const std::size_t p : pipelines) {
+      point_.pipeline = static_cast<int>(p);
+      point_.number =
+          first_ + static_cast<std::int64_t>(p * grid_.micro_batch.size() + micro_batch);
+      ++result_.counts.considered;
+      if (When()) {
+        visit(p);
+      } else {
+        ++result_.counts.pruned;
+      }
     }
-    if (composed_.composition == nullptr) return Illegal(composing_code_, composing_message_);
-    const Pipeline& pipeline = group_->pipelines[static_cast<std::size_t>(point_.pipeline)];
+  }
+  void AllIllegal(const std::vector<std::size_t>& pipelines, const std::string& code,
+                  const std::string& message) {
+    for (std::size_t b = 0; b < grid_.micro_batch.size(); ++b)
+      Points(pipelines, b, [&](std::size_t) { Illegal(code, message); });
+  }
+
+  bool Divides(int degree) const {
+    long long used = degree;
+    for (std::size_t a = 0; a < grid_.axes.size(); ++a) {
+      if (!facts_->borrows[a]) used *= point_.degrees[a];
+    }
+    return facts_->devices % used == 0;
+  }
+
+  // All that a plan is but for its order and its split of layers, with micro-batches of 1.
+  std::optional<Plan> Skeleton(int degree, std::string* code, std::string* message) {
     Composition& c = *composed_.composition;
+    request_ = composed_.request;
+    for (std::size_t a = 0; a < grid_.axes.size(); ++a) {
+      if (!grid_.Has(*group_, a)) continue;
+      request_.degrees[grid_.axes[a].offer.axis] = point_.degrees[a];
+      if (grid_.axes[a].with >= 0)
+        request_.degrees[grid_.axes[a].offer.with_axis] =
+            grid_.SecondDegree(*group_, point_.degrees, a);
+    }
+    request_.pipeline = degree;
+    request_.micro_batch_size = 1;
+    request_.count_ends = false;
+    PlanRequest any = request_;
+    any.balance = Balance::kEven;
+    any.chunks = 1;
+    any.layers.assign(static_cast<std::size_t>(degree), 0);
+    any.layers[0] = static_cast<int>(c.edited.program.facts.layers);
+    c.schedule = nullptr;
+    std::vector<LayerSplit> splits;
+    Diagnostics diagnostics;
+    const std::optional<Plan> plan = MakePlan(c, any, &splits, &diagnostics);
+    if (!plan) Note(diagnostics, code, message);
+    return plan;
+  }
+
+  void OfDegree(int degree, const std::vector<std::size_t>& pipelines) {
     // Most of a grid divides no machine: said without making a plan.
-    const long long used = static_cast<long long>(point_.tensor) * point_.context * pipeline.degree;
-    if (devices_ % used != 0)
-      return Illegal("plan.world", "the degrees' product does not divide the devices");
-    const NamedSchedule& schedule = schedules_.at(pipeline.schedule);
+    if (facts_->devices > 0 && !Divides(degree))
+      return AllIllegal(pipelines, "plan.world",
+                        "the degrees' product does not divide the devices");
+    if (!Compose()) return AllIllegal(pipelines, composing_code_, composing_message_);
+    std::string code, message;
+    const std::optional<Plan> skeleton = Skeleton(degree, &code, &message);
+    if (!skeleton) return AllIllegal(pipelines, code, message);
+    for (std::size_t b = 0; b < grid_.micro_batch.size(); ++b) {
+      Plan plan = *skeleton;
+      plan.micro_batch_size = grid_.micro_batch[b];
+      const bool whole = skeleton->micro_batches % plan.micro_batch_size == 0;
+      plan.micro_batches = skeleton->micro_batches / plan.micro_batch_size;
+      costs_known_ = false;
+      Points(pipelines, b, [&](std::size_t p) {
+        if (whole) return One(p, plan);
+        Illegal("plan.batch",
+                absl::StrCat("the global batch does not divide by the data-parallel ranks x "
+                             "micro-batch ",
+                             plan.micro_batch_size));
+      });
+    }
+  }
+
+  void One(std::size_t p, Plan plan) {
+    const Pipeline& pipeline = group_->pipelines[p];
+    const NamedSchedule& schedule = prepared_.schedules.at(pipeline.schedule);
     if (schedule.schedule == nullptr) return Illegal("plugin.unknown", schedule.refusal);
+    Composition& c = *composed_.composition;
     c.schedule = schedule.schedule;
     c.schedule_name = pipeline.schedule;
-    PlanRequest request = composed_.request;
-    request.degrees = {{"tensor", point_.tensor}};
-    if (group_->context) request.degrees["context"] = point_.context;
-    if (group_->expert) request.degrees["expert"] = point_.expert;
-    if (group_->cut_experts) request.degrees["expert_tensor"] = point_.tensor;
-    request.pipeline = pipeline.degree;
+    plan.chunks = pipeline.chunks;
+    const ScheduleShape shape{plan.pipeline, plan.chunks, plan.micro_batches};
+    if (plan.pipeline > 1) {
+      const std::string& refusal = prepared_.orders.Refusal(*c.schedule, schedule.index, shape);
+      if (!refusal.empty()) return Illegal("schedule.refused", refusal);
+    }
+    if (split_of_[p] < 0 && !Split(p, plan)) return;
+    plan.split = split_of_[p];
+    Costs(plan);
+    const double most_seconds = Seconds(to_beat());
+    if (options_.bounds && costs_known_) {
+      const PlanBound bound =
+          BoundOf(c, plan, layers_[static_cast<std::size_t>(plan.split)], *workspace_);
+      if (bound.seconds > most_seconds || bound.bytes > workspace_->most_bytes) {
+        ++result_.counts.pruned;
+        return;
+      }
+    }
+    SearchOrders::Pointer order;
+    if (plan.pipeline > 1) {
+      order = prepared_.orders.Of(*c.schedule, schedule.index, shape);
+      if (!order->refusal.empty()) return Illegal(order->code, order->refusal);
+    }
+    workspace_->most_seconds = most_seconds;
+    Evaluated(plan, order != nullptr ? &order->order : nullptr);
+  }
+
+  // The block costs, once for all orders and splits; not where ranks lie differently.
+  void Costs(const Plan& plan) {
+    if (costs_known_) return;
+    workspace_->spans.Set(plan);
+    workspace_->copies = 1;
+    if (!workspace_->spans.Uniform()) return;
+    ComputeCosts(*composed_.composition, plan, 0, *workspace_);
+    costs_known_ = true;
+  }
+
+  bool Split(std::size_t p, const Plan& plan) {
+    const Pipeline& pipeline = group_->pipelines[p];
+    Composition& c = *composed_.composition;
+    PlanRequest request = request_;
     request.chunks = pipeline.chunks;
     request.count_ends = pipeline.count_ends;
-    request.micro_batch_size = point_.micro_batch;
+    request.micro_batch_size = plan.micro_batch_size;
     Diagnostics diagnostics;
-    const std::optional<Plan> plan = MakePlan(c, request, &c.splits, &diagnostics);
-    if (!plan) {
+    const std::optional<Plan> made = MakePlan(c, request, &c.splits, &diagnostics);
+    if (!made) {
       std::string code, message;
       Note(diagnostics, &code, &message);
-      return Illegal(code, message);
+      Illegal(code, message);
+      return false;
     }
-    Orders::Pointer order;
-    if (plan->pipeline > 1) {
-      order = orders_.Of(*c.schedule, pipeline.schedule,
-                         {plan->pipeline, plan->chunks, plan->micro_batches});
-      if (!order->ok()) return Illegal("schedule.order", std::string(order->status().message()));
+    split_of_[p] = made->split;
+    const std::size_t classes = c.form.classes.size();
+    for (std::size_t i = layers_.size(); i < c.splits.size(); ++i) {
+      std::vector<double> layers(classes, 0);
+      const std::vector<double>& counts = c.splits[i].counts;
+      for (std::size_t at = 0; at < counts.size(); ++at) layers[at % classes] += counts[at];
+      layers_.push_back(std::move(layers));
     }
-    Evaluated(*plan, order != nullptr ? &**order : nullptr);
+    return true;
+  }
+
+  double to_beat() const {
+    if (!options_.bounds || options_.pareto) return std::numeric_limits<double>::infinity();
+    return result_.best.size() < options_.top ? to_beat_
+                                              : std::min(to_beat_, result_.best.back().objective);
+  }
+
+  double Objective(double step) const {
+    const Composition& c = *composed_.composition;
+    const double tokens = c.training.sequence_length * c.training.global_batch_size;
+    switch (grid_.objective) {
+      case Objective::kStepSeconds:
+        return step;
+      case Objective::kTokensPerSecondPerDevice:
+        return -tokens / step / facts_->devices;
+      case Objective::kCost:
+        break;
+    }
+    return step * facts_->devices * facts_->price / 3600;
+  }
+  // The step that has this objective; a little more than it, so that equals are played.
+  double Seconds(double objective) const {
+    constexpr double kMore = 1 + 1e-9;
+    if (objective == std::numeric_limits<double>::infinity()) return objective;
+    return kMore * (grid_.objective == Objective::kTokensPerSecondPerDevice
+                        ? Objective(1) / objective
+                        : objective / Objective(1));
   }
 
   void Evaluated(const Plan& plan, const CompiledOrder* order) {
     const Composition& c = *composed_.composition;
     workspace_->Reserve(plan, order);
+    const bool same_costs = order == nullptr || order->copies == 1;
+    workspace_->keeps_costs = costs_known_ && same_costs;
     const Evaluation e = Evaluate(c, plan, order, *workspace_);
+    costs_known_ &= same_costs;
+    if (e.stopped == Stopped::kTime) {
+      ++result_.counts.pruned;
+      return;
+    }
     ++result_.counts.evaluated;
     if (!e.fits) ++result_.counts.not_fitting;
+    if (e.stopped == Stopped::kMemory) return;
     Found found;
     found.point = point_;
     found.step = e.step;
     found.peak = e.peak;
     found.capacity = e.capacity;
+    found.devices = facts_->devices;
     found.fits = e.fits;
     found.time = e.time;
-    const double tokens = c.training.sequence_length * c.training.global_batch_size;
-    switch (grid_.objective) {
-      case Objective::kStepSeconds:
-        found.objective = e.step;
-        break;
-      case Objective::kTokensPerSecondPerDevice:
-        found.objective = -tokens / e.step / devices_;
-        break;
-      case Objective::kCost:
-        found.objective = e.step * devices_ * price_ / 3600;
-        break;
-    }
+    found.objective = Objective(e.step);
     if (e.fits && e.peak <= (1 - grid_.min_headroom) * e.capacity) {
       Offer(found, options_.top, &result_.best);
-      OfferPareto(found, &result_.pareto);
+      if (options_.pareto) OfferPareto(found, &result_.pareto);
     } else if (e.peak <= kNear * e.capacity) {
       Offer(found, 1, &result_.best_unfitting);
     }
@@ -241,53 +371,72 @@ class GroupSearch {
   const PluginRegistry& registry_;
   const SearchGrid& grid_;
   const SearchOptions& options_;
-  const std::map<std::string, NamedSchedule>& schedules_;
-  Orders& orders_;
+  Prepared& prepared_;
+  const double to_beat_;
   const SearchGroup* group_ = nullptr;
+  const OtherFacts* facts_ = nullptr;
   SearchPoint point_;
+  std::int64_t first_ = 0;  // number of the first point with these degrees
   ComposedScenario composed_;
+  bool tried_ = false;
+  PlanRequest request_;
   std::unique_ptr<Workspace> workspace_;
   std::string composing_code_, composing_message_;
-  int devices_ = 1;
-  double price_ = 0;
+  std::vector<std::int32_t> split_of_;       // [pipeline]; -1: not made yet
+  std::vector<std::vector<double>> layers_;  // [split][class], on all stages
+  bool costs_known_ = false;
+  double capacity_ = 0;
   SearchResult result_;
 };
 
-void Merge(SearchResult&& from, std::size_t top, SearchResult* into) {
+void Merge(const SearchResult& from, std::size_t top, SearchResult* into) {
   Add(from.counts, &into->counts);
   for (const Found& found : from.best) Offer(found, top, &into->best);
   for (const Found& found : from.pareto) OfferPareto(found, &into->pareto);
   for (const Found& found : from.best_unfitting) Offer(found, 1, &into->best_unfitting);
-  for (auto& [code, reason] : from.illegal) {
+  for (const auto& [code, reason] : from.illegal) {
     IllegalReason& sum = into->illegal[code];
     if (sum.count == 0) sum.example = reason.example;
     sum.count += reason.count;
   }
 }
 
-}  // namespace
-
-SearchResult RunSearch(const PluginRegistry& registry, const SearchGrid& grid,
-                       const SearchOptions& options,
-                       const std::function<void(std::int64_t done)>& progress) {
-  // A schedule is made as for its own scenario; no row of a composition depends on it.
-  std::map<std::string, NamedSchedule> schedules;
-  std::vector<std::int64_t> begins;
-  std::int64_t number = 0;
+// A schedule is made as for its own scenario; no row of a composition depends on it.
+void Prepare(const PluginRegistry& registry, const SearchGrid& grid, Prepared* prepared) {
+  const auto compose = [&](const SearchPoint& point, Diagnostics* diagnostics) {
+    return ComposeScenario(registry, ScenarioOf(grid, point), diagnostics,
+                           ComposeWhat::kCompositionOnly);
+  };
+  SearchPoint point;
+  prepared->others.resize(static_cast<std::size_t>(grid.other.size()));
   for (std::size_t g = 0; g < grid.groups.size(); ++g) {
-    begins.push_back(number);
-    number += grid.SizeOf(grid.groups[g]);
-    for (std::size_t p = 0; p < grid.groups[g].pipelines.size(); ++p) {
-      const std::string& name = grid.groups[g].pipelines[p].schedule;
-      if (schedules[name].schedule != nullptr) continue;
-      SearchPoint point;
-      point.group = static_cast<int>(g);
-      point.pipeline = static_cast<int>(p);
-      Scenario scenario = ScenarioOf(grid, point);
+    const SearchGroup& group = grid.groups[g];
+    point.group = static_cast<int>(g);
+    for (std::size_t a = 0; a < grid.axes.size(); ++a)
+      point.degrees[a] = grid.Has(group, a) ? 2 : 1;
+    OtherFacts& facts = prepared->others[static_cast<std::size_t>(group.other)];
+    if (facts.borrows.empty()) {
+      facts.borrows.assign(grid.axes.size(), true);
+      point.pipeline = 0;
       Diagnostics diagnostics;
-      const ComposedScenario composed =
-          ComposeScenario(registry, scenario, &diagnostics, ComposeWhat::kCompositionOnly);
-      NamedSchedule& made = schedules[name];
+      const ComposedScenario composed = compose(point, &diagnostics);
+      if (composed.composition != nullptr) {
+        const Composition& c = *composed.composition;
+        facts.devices = c.hardware->machine().devices;
+        facts.price = c.hardware->machine().price_per_device_hour;
+        for (std::size_t a = 0; a < grid.axes.size(); ++a) {
+          const AxisId axis = c.edited.mesh.Find(grid.axes[a].offer.axis);
+          facts.borrows[a] = !axis.valid() || c.edited.mesh.axis(axis).borrows;
+        }
+      }
+    }
+    for (std::size_t p = 0; p < group.pipelines.size(); ++p) {
+      NamedSchedule& made = prepared->schedules[group.pipelines[p].schedule];
+      if (made.schedule != nullptr || !made.refusal.empty()) continue;
+      made.index = static_cast<int>(prepared->schedules.size());
+      point.pipeline = static_cast<int>(p);
+      Diagnostics diagnostics;
+      const ComposedScenario composed = compose(point, &diagnostics);
       if (composed.composition != nullptr) {
         made.schedule = composed.composition->schedule;
       } else {
@@ -297,18 +446,79 @@ SearchResult RunSearch(const PluginRegistry& registry, const SearchGrid& grid,
       }
     }
   }
+}
+
+// What groups may prune by must not depend on which of them happen to be done: it is what all but
+// the last few before them found.
+class Reached {
+ public:
+  static constexpr std::int64_t kBehind = 16;  // groups; as many threads work at a time
+
+  double Before(std::int64_t group) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (group < kBehind) return std::numeric_limits<double>::infinity();
+    const auto at = static_cast<std::size_t>(group - kBehind);
+    known_.wait(lock, [&] { return stopped_ || objective_.size() > at; });
+    return stopped_ ? std::numeric_limits<double>::infinity() : objective_[at];
+  }
+  void Add(double objective) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    objective_.push_back(objective);
+    known_.notify_all();
+  }
+  void Stop() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopped_ = true;
+    known_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable known_;
+  std::vector<double> objective_;  // [group]
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+SearchResult RunSearch(const PluginRegistry& registry, const SearchGrid& grid,
+                       const SearchOptions& options,
+                       const std::function<void(std::int64_t done)>& progress) {
+  Prepared prepared;
+  Prepare(registry, grid, &prepared);
+  std::vector<std::int64_t> begins;
+  std::int64_t number = 0;
+  for (const SearchGroup& group : grid.groups) {
+    begins.push_back(number);
+    number += grid.SizeOf(group);
+  }
   SearchResult result;
-  Orders orders;
+  Reached reached;
   InOrder(
       static_cast<std::int64_t>(grid.groups.size()), options.jobs,
       [&](std::int64_t group, int) {
-        return GroupSearch(registry, grid, options, schedules, &orders)
-            .Run(static_cast<int>(group), begins[static_cast<std::size_t>(group)]);
+        try {
+          return GroupSearch(registry, grid, options, &prepared, reached.Before(group))
+              .Run(static_cast<int>(group), begins[static_cast<std::size_t>(group)]);
+        } catch (...) {
+          reached.Stop();
+          throw;
+        }
       },
-      [&](std::int64_t, SearchResult part) {
-        Merge(std::move(part), options.top, &result);
-        progress(result.counts.considered);
+      [&](std::int64_t, const SearchResult& part) {
+        try {
+          Merge(part, options.top, &result);
+          progress(result.counts.considered);
+        } catch (...) {
+          reached.Stop();
+          throw;
+        }
+        reached.Add(result.best.size() < options.top ? std::numeric_limits<double>::infinity()
+                                                     : result.best.back().objective);
       });
+  if (!result.best.empty() && !result.best_unfitting.empty() &&
+      result.best_unfitting[0].objective >= result.best[0].objective)
+    result.best_unfitting.clear();
   return result;
 }
 
