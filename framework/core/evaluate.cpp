@@ -631,23 +631,6 @@ void ComputeCosts(const Composition& c, const Plan& plan, int pipeline_rank, Wor
   SumUp(c, w);
 }
 
-PlanBound BoundOf(const Composition& c, const Plan& plan, const std::vector<double>& layers,
-                  const Workspace& w) noexcept {
-  PlanBound bound;
-  for (std::size_t k = 0; k < layers.size(); ++k) {
-    const ClassCosts& cost = w.costs[k];
-    bound.seconds += layers[k] * (cost.slot_forward + cost.slot_backward);
-    bound.bytes += layers[k] * (cost.bytes[Index(Account::kParameters)] +
-                                cost.bytes[Index(Account::kGradients)] +
-                                cost.bytes[Index(Account::kOptimizer)]);
-  }
-  const Machine& machine = c.hardware->machine();
-  bound.seconds *= kRounding * plan.micro_batches / plan.pipeline;
-  bound.bytes = kRounding * ((1 + machine.fragmentation) * bound.bytes / plan.pipeline +
-                             machine.outside_allocator.value());
-  return bound;
-}
-
 Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder* order,
                     Workspace& w, bool hops) noexcept {
   w.spans.Set(plan);

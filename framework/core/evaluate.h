@@ -103,15 +103,6 @@ inline double LayersOn(const Composition& composition, const Plan& plan, int sta
 void ComputeCosts(const Composition& composition, const Plan& plan, int pipeline_rank,
                   Workspace& workspace, bool all_blocks = false) noexcept;
 
-// What a step takes and what a rank holds at the least, whatever the schedule: the mean of what the
-// ranks compute, and of their parameters, gradients and optimizer state. After ComputeCosts, where
-// all ranks lie alike; `layers` of each class on all stages together.
-struct PlanBound {
-  double seconds = 0, bytes = 0;
-};
-PlanBound BoundOf(const Composition& composition, const Plan& plan,
-                  const std::vector<double>& layers, const Workspace& workspace) noexcept;
-
 // What one call of a transfer moves.
 double Payload(const TransferPrice& price, const Workspace& workspace) noexcept;
 // Seconds for the stream to reach the next pipeline rank.

@@ -6,10 +6,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/bounds.h"
 #include "core/make_plan.h"
 #include "core/ordered_work.h"
 #include "io/compose_scenario.h"
@@ -22,6 +24,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kNear = 1.1;  // of a device's memory: a plan that takes more did not nearly fit
+
+constexpr long long kMuchWork = 20'000;  // forward and backward passes of an order
 
 bool Better(const Found& a, const Found& b) {
   return std::tie(a.objective, a.point.number) < std::tie(b.objective, b.point.number);
@@ -96,6 +100,7 @@ class GroupSearch {
       }
       first += static_cast<std::int64_t>(group_->pipelines.size() * grid_.micro_batch.size());
     }
+    Later();
     return std::move(result_);
   }
 
@@ -233,11 +238,38 @@ class GroupSearch {
     }
     if (split_of_[p] < 0 && !Split(p, plan)) return;
     plan.split = split_of_[p];
+    const long long work = 2LL * plan.pipeline * plan.chunks * plan.micro_batches;
+    if (options_.bounds && plan.pipeline > 1 && work > kMuchWork) {
+      later_.push_back({point_, plan});
+    } else {
+      Bounded(schedule, plan);
+    }
+  }
+
+  // Long orders take the longest to make: the more is found before, the fewer of them are.
+  void Later() {
+    for (std::size_t i = 0; i < later_.size(); ++i) {
+      const auto& [point, plan] = later_[i];
+      if (i == 0 || plan.atom != later_[i - 1].second.atom ||
+          plan.pipeline != later_[i - 1].second.pipeline ||
+          plan.micro_batch_size != later_[i - 1].second.micro_batch_size)
+        costs_known_ = false;
+      point_ = point;
+      const Pipeline& pipeline = group_->pipelines[static_cast<std::size_t>(point.pipeline)];
+      const NamedSchedule& schedule = prepared_.schedules.at(pipeline.schedule);
+      composed_.composition->schedule = schedule.schedule;
+      composed_.composition->schedule_name = pipeline.schedule;
+      Bounded(schedule, plan);
+    }
+  }
+
+  // What a bound does not rule out is evaluated.
+  void Bounded(const NamedSchedule& schedule, const Plan& plan) {
+    const Composition& c = *composed_.composition;
     Costs(plan);
     const double most_seconds = Seconds(to_beat());
     if (options_.bounds && costs_known_) {
-      const PlanBound bound =
-          BoundOf(c, plan, layers_[static_cast<std::size_t>(plan.split)], *workspace_);
+      const PlanBound bound = bounds_.Of(c, plan, *workspace_, most_seconds);
       if (bound.seconds > most_seconds || bound.bytes > workspace_->most_bytes) {
         ++result_.counts.pruned;
         return;
@@ -245,7 +277,8 @@ class GroupSearch {
     }
     SearchOrders::Pointer order;
     if (plan.pipeline > 1) {
-      order = prepared_.orders.Of(*c.schedule, schedule.index, shape);
+      order = prepared_.orders.Of(*c.schedule, schedule.index,
+                                  {plan.pipeline, plan.chunks, plan.micro_batches});
       if (!order->refusal.empty()) return Illegal(order->code, order->refusal);
     }
     workspace_->most_seconds = most_seconds;
@@ -278,13 +311,6 @@ class GroupSearch {
       return false;
     }
     split_of_[p] = made->split;
-    const std::size_t classes = c.form.classes.size();
-    for (std::size_t i = layers_.size(); i < c.splits.size(); ++i) {
-      std::vector<double> layers(classes, 0);
-      const std::vector<double>& counts = c.splits[i].counts;
-      for (std::size_t at = 0; at < counts.size(); ++at) layers[at % classes] += counts[at];
-      layers_.push_back(std::move(layers));
-    }
     return true;
   }
 
@@ -382,8 +408,9 @@ class GroupSearch {
   PlanRequest request_;
   std::unique_ptr<Workspace> workspace_;
   std::string composing_code_, composing_message_;
-  std::vector<std::int32_t> split_of_;       // [pipeline]; -1: not made yet
-  std::vector<std::vector<double>> layers_;  // [split][class], on all stages
+  std::vector<std::int32_t> split_of_;  // [pipeline]; -1: not made yet
+  Bounds bounds_;
+  std::vector<std::pair<SearchPoint, Plan>> later_;
   bool costs_known_ = false;
   double capacity_ = 0;
   SearchResult result_;
@@ -448,16 +475,16 @@ void Prepare(const PluginRegistry& registry, const SearchGrid& grid, Prepared* p
   }
 }
 
-// What groups may prune by must not depend on which of them happen to be done: it is what all but
-// the last few before them found.
+// What groups may prune by must not depend on which of them happen to be done: a group waits for
+// the first half of those before it, later for all but the last few.
 class Reached {
  public:
   static constexpr std::int64_t kBehind = 16;  // groups; as many threads work at a time
 
   double Before(std::int64_t group) {
     std::unique_lock<std::mutex> lock(mutex_);
-    if (group < kBehind) return std::numeric_limits<double>::infinity();
-    const auto at = static_cast<std::size_t>(group - kBehind);
+    if (group == 0) return std::numeric_limits<double>::infinity();
+    const auto at = static_cast<std::size_t>(std::max(group - kBehind, (group - 1) / 2));
     known_.wait(lock, [&] { return stopped_ || objective_.size() > at; });
     return stopped_ ? std::numeric_limits<double>::infinity() : objective_[at];
   }
@@ -492,14 +519,21 @@ SearchResult RunSearch(const PluginRegistry& registry, const SearchGrid& grid,
     begins.push_back(number);
     number += grid.SizeOf(group);
   }
+  // Groups that differ by how much is recomputed come last: they are many and seldom the best.
+  std::vector<int> turns(grid.groups.size());
+  std::iota(turns.begin(), turns.end(), 0);
+  std::stable_partition(turns.begin(), turns.end(), [&](int group) {
+    return grid.groups[static_cast<std::size_t>(group)].share == 0;
+  });
   SearchResult result;
   Reached reached;
   InOrder(
       static_cast<std::int64_t>(grid.groups.size()), options.jobs,
-      [&](std::int64_t group, int) {
+      [&](std::int64_t turn, int) {
         try {
-          return GroupSearch(registry, grid, options, &prepared, reached.Before(group))
-              .Run(static_cast<int>(group), begins[static_cast<std::size_t>(group)]);
+          const int group = turns[static_cast<std::size_t>(turn)];
+          return GroupSearch(registry, grid, options, &prepared, reached.Before(turn))
+              .Run(group, begins[static_cast<std::size_t>(group)]);
         } catch (...) {
           reached.Stop();
           throw;

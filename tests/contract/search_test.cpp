@@ -53,42 +53,29 @@ class Search : public ::testing::Test {
     ASSERT_TRUE(grid) << diagnostics.all()[0].message;
     SweepCounts counts;
     std::vector<double> steps;
-    SearchPoint point;
-    for (const SearchGroup& group : grid->groups) {
-      for (const int tensor : grid->tensor) {
-        if (group.cut_experts && tensor == 1) continue;
-        for (const int context : group.contexts) {
-          for (const int expert : group.experts) {
-            for (std::size_t p = 0; p < group.pipelines.size(); ++p) {
-              for (const int micro_batch : grid->micro_batch) {
-                point.tensor = tensor;
-                point.context = context;
-                point.expert = expert;
-                point.pipeline = static_cast<int>(p);
-                point.micro_batch = micro_batch;
-                ++counts.considered;
-                Diagnostics own;
-                const PlannedScenario planned =
-                    PlanScenario(registry, ScenarioOf(*grid, point), &own);
-                if (planned.composed.composition == nullptr) {
-                  ++counts.illegal;
-                  continue;
-                }
-                ++counts.evaluated;
-                const Evaluation& e = planned.explanation.evaluation;
-                if (e.fits) steps.push_back(e.step);
-                counts.not_fitting += e.fits ? 0 : 1;
-              }
-            }
-          }
+    std::int64_t begin = 0;
+    for (std::size_t g = 0; g < grid->groups.size(); ++g) {
+      EachPoint(*grid, static_cast<int>(g), begin, [&](const SearchPoint& point) {
+        EXPECT_EQ(point.number, counts.considered);
+        ++counts.considered;
+        Diagnostics own;
+        const PlannedScenario planned = PlanScenario(registry, ScenarioOf(*grid, point), &own);
+        if (planned.composed.composition == nullptr) {
+          ++counts.illegal;
+          return;
         }
-      }
-      ++point.group;
+        ++counts.evaluated;
+        const Evaluation& e = planned.explanation.evaluation;
+        if (e.fits) steps.push_back(e.step);
+        counts.not_fitting += e.fits ? 0 : 1;
+      });
+      begin = counts.considered;
     }
     EXPECT_EQ(counts.considered, grid->size());
     std::sort(steps.begin(), steps.end());
     const SearchResult found =
-        RunSearch(registry, *grid, {.jobs = 2, .top = steps.size() + 1}, [](std::int64_t) {});
+        RunSearch(registry, *grid, {.jobs = 2, .top = steps.size() + 1, .bounds = false},
+                  [](std::int64_t) {});
     EXPECT_EQ(found.counts, counts) << CountsToJson(found.counts) << CountsToJson(counts);
     EXPECT_GT(counts.evaluated, 0);
     ASSERT_EQ(found.best.size(), steps.size());
