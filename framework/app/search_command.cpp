@@ -7,6 +7,7 @@
 #include "app/sweep_command.h"
 #include "base/text.h"
 #include "io/search_document.h"
+#include "io/search_why.h"
 
 namespace shardlab {
 namespace {
@@ -26,10 +27,12 @@ int SearchCommand(const std::vector<std::string>& args, Streams streams) {
                    streams, {"text", "json", "jsonl"});
   int jobs = 0, top = 10;
   std::string objective;
-  std::vector<std::string> sets;
+  std::vector<std::string> sets, why_not;
   line.options().add_options()("top", po::value(&top), "rows to show; 10 if left out")(
       "objective", po::value(&objective), Enumerate(ObjectiveNames(), "or").c_str())(
       "pareto", "the plans that no other beats in both the objective and memory")(
+      "why-not", po::value(&why_not)->composing(),
+      "KEY=VALUE: what is wrong with the winner if it has this key; repeatable")(
       "count", "only how many plans the grid has")(
       "jobs", po::value(&jobs), "threads; as many as the machine has if left out")(
       "set", po::value(&sets)->composing(), "a key of the file with another value; repeatable");
@@ -78,7 +81,14 @@ int SearchCommand(const std::vector<std::string>& args, Streams streams) {
     result = RunSearch(registry, *grid, {Jobs(jobs), static_cast<std::size_t>(top), pareto},
                        [&](std::int64_t done) { progress.Update(done); });
   }
-  const Json document = SearchDocument(registry, *grid, result, line.values().count("pareto") != 0);
+  Json document = SearchDocument(registry, *grid, result, line.values().count("pareto") != 0);
+  if (!why_not.empty()) {
+    document["why_not"] = WhyNotDocument(registry, *grid, result, why_not, &diagnostics);
+    if (diagnostics.HasErrors()) {
+      line.Tell(diagnostics, sources);
+      return kWrongInput;
+    }
+  }
   if (line.json()) {
     streams.out << document.dump(2) << "\n";
   } else if (line.format() == "jsonl") {
