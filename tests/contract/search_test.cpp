@@ -144,5 +144,53 @@ TEST_F(Search, FixedKeysStayAndHeadroomIsKept) {
   }
 }
 
+TEST_F(Search, SaysWhatBindsAndHowTheStepMoves) {
+  const Json document = Document({"dense.toml", "--top", "1"});
+  const Json& winner = document["winner"];
+  EXPECT_FALSE(winner["binds"].empty());
+  ASSERT_FALSE(winner["knobs"].empty());
+  const double step = document["rows"][0]["time"]["step_seconds"];
+  for (const Json& knob : winner["knobs"]) {
+    // No neighbour that fits beats the best of the grid.
+    if (knob["legal"] == 1 && knob["fits"] == true) {
+      EXPECT_GE(knob["step_share"], -1e-12);
+    }
+  }
+  for (const Json& link : winner["links"]) EXPECT_LE(link["step_share"], 1e-12);
+  // Where nothing else is asked a knob is a plan of its own: the same step by `plan`.
+  std::vector<std::string> args = {"plan", "dense.toml", "--format", "json"};
+  for (const auto& [key, value] : document["rows"][0]["keys"].items()) {
+    args.push_back("--set");
+    args.push_back(absl::StrCat(key, "=", value.dump()));
+  }
+  const Json plan = Json::parse(RunProgram(args).out, nullptr, false);
+  EXPECT_NEAR(plan["time"]["step_seconds"].get<double>(), step, 1e-12 * step);
+}
+
+TEST_F(Search, WhyNotNamesTheFirstViolatedConstraintAndLegalPlansNearby) {
+  const Json illegal = Document({"dense.toml", "--why-not", "strategy.tensor.degree=3"})["why_not"];
+  EXPECT_EQ(illegal["legal"], 0);
+  EXPECT_THAT(illegal["why"].get<std::string>(), ::testing::HasSubstr("do not divide by"));
+  EXPECT_FALSE(illegal["nearest"].empty());
+  const Json slow =
+      Document({"dense.toml", "--why-not", "strategy.checkpointing.mode=full"})["why_not"];
+  EXPECT_EQ(slow["legal"], 1);
+  EXPECT_THAT(slow["why"].get<std::string>(), ::testing::HasSubstr("recomputation +"));
+}
+
+TEST_F(Search, RightSizingFindsTheFewestDevicesUnderAStep) {
+  const Json sizes = Document({"dense.toml", "--devices", "8..32"})["sizes"];
+  ASSERT_EQ(sizes.size(), 3u);
+  for (std::size_t i = 1; i < 3; ++i)
+    EXPECT_LT(sizes[i]["step_seconds"], sizes[i - 1]["step_seconds"]);
+  const std::string limit = sizes[1]["step_seconds"].dump();
+  EXPECT_EQ(Document({"dense.toml", "--devices", "8..32", "--max-step", limit})["answer"], 1);
+  // 16 devices at 2 an hour cost 32; of those within 40 an hour they are the fastest.
+  const Json budget =
+      Document({"dense.toml", "--devices", "8..32", "--hardware", "h100-dgx@2", "--budget", "40"});
+  EXPECT_EQ(budget["answer"], 1);
+  EXPECT_EQ(budget["sizes"][1]["price_per_hour"], 32.0);
+}
+
 }  // namespace
 }  // namespace shardlab
