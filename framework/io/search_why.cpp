@@ -70,9 +70,10 @@ std::string Change(const Settings& from, const Settings& to) {
       words.push_back(std::move(word));
   }
   if (!words.empty()) return absl::StrJoin(words, " ");
-  for (const auto& [key, value] : from) {
-    if (std::none_of(to.begin(), to.end(), [&](const auto& entry) { return entry.first == key; }))
-      words.push_back(absl::StrCat("without ", key));
+  for (const auto& gone : from) {
+    if (std::none_of(to.begin(), to.end(),
+                     [&](const auto& entry) { return entry.first == gone.first; }))
+      words.push_back(absl::StrCat("without ", gone.first));
   }
   return absl::StrJoin(words, " ");
 }
