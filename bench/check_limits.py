@@ -29,6 +29,9 @@ TIMES = {
     "simulate_70b_32_devices": (20e-3, "the same plan played event by event, with memory over time"),
     "simulate_1024_devices": (1.0, "sixteen pipeline ranks, 128 micro-batches"),
     "write_trace_70b": (0.3, "every layer, op and collective of two ranks as Chrome trace JSON"),
+    "search_70b_32_devices": (0.15, "the default grid of 47,232 plans, composing included; the goal is 0.1 s"),
+    "search_gpt3_175b_64_devices": (0.5, "the default grid of 54,912 plans; the goal is 0.1 s"),
+    "search_405b_16384_devices": (5.0, "the default grid of 126,720 plans"),
     "play_1f1b_16x128": (15e-6, "16 ranks, 128 micro-batches, 4,096 events"),
 }
 PLAN_WALL = 0.050       # shardlab plan as a process, all plugins loaded

@@ -36,13 +36,12 @@ void search_70b_32_devices(benchmark::State& state) {
 BENCHMARK(search_70b_32_devices)->Unit(benchmark::kMillisecond);
 
 void search_gpt3_175b_64_devices(benchmark::State& state) {
-  SearchGridOf(state, "gpt3-175b-tp8-pp8-a100.toml", {"hardware.nodes=8"});
+  SearchGridOf(state, "gpt3-175b-tp8-pp8-a100.toml", {"hardware.devices=64"});
 }
 BENCHMARK(search_gpt3_175b_64_devices)->Unit(benchmark::kMillisecond);
 
 void search_405b_16384_devices(benchmark::State& state) {
-  SearchGridOf(state, "llama3.1-405b-tp8-pp9-1152-gpus.toml",
-               {"hardware.nodes=2048", "training.global_batch_size=2048"});
+  SearchGridOf(state, "llama3.1-405b-16384-gpus.toml", {});
 }
 BENCHMARK(search_405b_16384_devices)->Unit(benchmark::kMillisecond);
 

@@ -1,12 +1,16 @@
 #include "app/search_command.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "app/progress.h"
 #include "app/sweep_command.h"
 #include "base/text.h"
+#include "io/right_size.h"
 #include "io/search_document.h"
+#include "io/search_why.h"
 
 namespace shardlab {
 namespace {
@@ -14,6 +18,7 @@ namespace {
 namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kSizing[] = {"devices", "hardware", "max-step", "budget"};
 constexpr int kMostJobs = 1024, kMostRows = 10'000;
 
 }  // namespace
@@ -25,11 +30,20 @@ int SearchCommand(const std::vector<std::string>& args, Streams streams) {
                    "fixed or varied otherwise.",
                    streams, {"text", "json", "jsonl"});
   int jobs = 0, top = 10;
-  std::string objective;
-  std::vector<std::string> sets;
+  double max_step = 0, budget = 0;
+  std::string objective, devices, hardware;
+  std::vector<std::string> sets, why_not;
   line.options().add_options()("top", po::value(&top), "rows to show; 10 if left out")(
       "objective", po::value(&objective), Enumerate(ObjectiveNames(), "or").c_str())(
       "pareto", "the plans that no other beats in both the objective and memory")(
+      "why-not", po::value(&why_not)->composing(),
+      "KEY=VALUE: what is wrong with the winner if it has this key; repeatable")(
+      "devices", po::value(&devices),
+      "right-sizing: search on 8..1024 (doubles) or 8,12,16 devices each")(
+      "hardware", po::value(&hardware),
+      "right-sizing: on these machines, PLUGIN or PLUGIN:PRESET, @PRICE of a device and hour")(
+      "max-step", po::value(&max_step), "right-sizing: seconds that a step may take")(
+      "budget", po::value(&budget), "right-sizing: what an hour of all devices may cost")(
       "count", "only how many plans the grid has")(
       "jobs", po::value(&jobs), "threads; as many as the machine has if left out")(
       "set", po::value(&sets)->composing(), "a key of the file with another value; repeatable");
@@ -53,6 +67,21 @@ int SearchCommand(const std::vector<std::string>& args, Streams streams) {
   Diagnostics diagnostics;
   const Scenario scenario = ReadScenario(line.positional()[0], sets, diagnostics);
   const Sources sources = {{scenario.file, scenario.text}};
+  const bool sizing = std::any_of(std::begin(kSizing), std::end(kSizing), [&](const char* option) {
+    return line.values().count(option) != 0;
+  });
+  if (sizing && !diagnostics.HasErrors()) {
+    std::string problem;
+    std::optional<SizeRequest> request = ReadSizes(devices, hardware, &problem);
+    if (!request) return line.Fail(problem);
+    if (line.values().count("max-step") != 0) request->max_step = max_step;
+    if (line.values().count("budget") != 0) request->budget = budget;
+    const Json sized = RightSize(registry, scenario, *request, {.jobs = Jobs(jobs), .top = 1});
+    streams.out << (line.format() == "text" ? RightSizeText(sized)
+                    : line.json()           ? sized.dump(2) + "\n"
+                                            : sized.dump() + "\n");
+    return kDone;
+  }
   std::optional<SearchGrid> grid;
   if (!diagnostics.HasErrors()) grid = ReadSearchGrid(registry, scenario, &diagnostics);
   if (!grid || diagnostics.HasErrors()) {
@@ -74,10 +103,18 @@ int SearchCommand(const std::vector<std::string>& args, Streams streams) {
   SearchResult result;
   {
     Progress progress(streams, grid->size());
-    result = RunSearch(registry, *grid, {Jobs(jobs), static_cast<std::size_t>(top)},
+    const bool pareto = line.values().count("pareto") != 0;
+    result = RunSearch(registry, *grid, {Jobs(jobs), static_cast<std::size_t>(top), pareto},
                        [&](std::int64_t done) { progress.Update(done); });
   }
-  const Json document = SearchDocument(registry, *grid, result, line.values().count("pareto") != 0);
+  Json document = SearchDocument(registry, *grid, result, line.values().count("pareto") != 0);
+  if (!why_not.empty()) {
+    document["why_not"] = WhyNotDocument(registry, *grid, result, why_not, &diagnostics);
+    if (diagnostics.HasErrors()) {
+      line.Tell(diagnostics, sources);
+      return kWrongInput;
+    }
+  }
   if (line.json()) {
     streams.out << document.dump(2) << "\n";
   } else if (line.format() == "jsonl") {

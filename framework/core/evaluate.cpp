@@ -11,6 +11,9 @@ namespace {
 
 constexpr std::size_t kF = 0, kI = 1, kW = 2, kB = 3;  // as WorkKind
 
+// Sums in another order differ by rounding; a bound stays below by more than that.
+constexpr double kRounding = 1 - 1e-9;
+
 std::size_t Index(AxisRole role) { return static_cast<std::size_t>(role); }
 std::size_t Index(Bucket bucket) { return static_cast<std::size_t>(bucket); }
 std::size_t Index(Account account) { return static_cast<std::size_t>(account); }
@@ -515,7 +518,7 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
   w.spans.Set(plan);
   w.copies = order == nullptr ? 1 : order->copies;
   const bool uniform = w.spans.Uniform();
-  ComputeCosts(c, plan, 0, w);
+  if (!w.keeps_costs || !uniform) ComputeCosts(c, plan, 0, w);
   const auto costs_of = [&](int rank) {
     if (!uniform) ComputeCosts(c, plan, rank, w);
   };
@@ -544,6 +547,23 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
       e.host_peak = std::max(e.host_peak, w.memory[Size(r)].host);
   }
   e.fits = e.peak <= e.capacity && (e.host_capacity == 0 || e.host_peak <= e.host_capacity);
+  if (e.peak > w.most_bytes) {
+    e.stopped = Stopped::kMemory;
+    return e;
+  }
+  if (w.most_seconds < std::numeric_limits<double>::infinity()) {
+    // No rank ends before all of its own work is done.
+    for (int r = 0; r < plan.pipeline; ++r) {
+      const double alone = plan.micro_batches / w.copies * w.slot[Size(r)] + w.step_end[Size(r)] +
+                           OptimizerSeconds(c, w.memory[Size(r)]);
+      e.step = std::max(e.step, kRounding * alone);
+    }
+    if (e.step > w.most_seconds) {
+      e.stopped = Stopped::kTime;
+      return e;
+    }
+    e.step = 0;
+  }
 
   const double hop = hops && plan.pipeline > 1 && c.exposed_transfers ? HopSeconds(c, w) : 0;
   e.pipeline = travels ? PlayTravelling(plan, order, hop, w) : PlayPipeline(c, plan, order, hop, w);

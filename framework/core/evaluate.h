@@ -8,6 +8,8 @@
 //   if (e.fits) use(e.step);
 
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -35,8 +37,11 @@ struct RankMemory {
   double host = 0, host_state = 0, host_updated = 0;
 };
 
+// Why a plan was not evaluated to the end: it takes more than the workspace allows.
+enum class Stopped : std::uint8_t { kNot, kMemory, kTime };
+
 struct Evaluation {
-  double step = 0;      // seconds
+  double step = 0;      // seconds; where `stopped` says so 0, or what it takes at least
   double pipeline = 0;  // makespan of the pipeline alone
   bool fits = false;
   int worst_rank = 0;  // most memory
@@ -47,6 +52,7 @@ struct Evaluation {
   int time_rank = 0;         // ends last
   TimeParts time;            // of that rank; partition the step
   bool approximate = false;
+  Stopped stopped = Stopped::kNot;
 };
 
 // A pass of a stage under which weights and gradients travel, in seconds.
@@ -91,6 +97,13 @@ class Workspace {
   // states.
   std::vector<double> chunk_bytes;
   int copies = 1;  // ranks that hold each stage
+
+  // For searches. The costs are those of the plan before: only the order of work, the chunks and
+  // the split of layers are others, and as many ranks hold each stage.
+  bool keeps_costs = false;
+  // A plan with a rank above these is told so and not played.
+  double most_bytes = std::numeric_limits<double>::infinity();
+  double most_seconds = std::numeric_limits<double>::infinity();
 };
 
 // `order` of (plan.pipeline, chunks, micro_batches); may be null for one pipeline rank. Reserve

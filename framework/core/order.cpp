@@ -326,6 +326,18 @@ class OrderCompiler {
            i - a.waits == j - b.waits;
   }
 
+  // A stretch of a quarter of the order or more holds one of three events, and three periods: the
+  // event is alike the one a period before or behind it. Shorter stretches save little.
+  bool MayRepeat(std::size_t length) const {
+    const std::size_t n = out_.events.size();
+    for (const std::size_t at : {n / 2, n / 4, n - n / 4}) {
+      if ((at >= length && at < n && Alike(at - length, at)) ||
+          (at + length < n && Alike(at, at + length)))
+        return true;
+    }
+    return false;
+  }
+
   void FindPeriod() {
     const std::size_t n = out_.events.size();
     // A period has work of every rank; far longer ones than the ranks' own cycle do not occur in
@@ -334,6 +346,7 @@ class OrderCompiler {
         std::min<std::size_t>(n / 3, 16 * Size(out_.shape.ranks * out_.shape.chunks));
     std::size_t gain = 0;
     for (std::size_t length = Size(2 * out_.shape.ranks); length <= most; ++length) {
+      if (!MayRepeat(length)) continue;
       std::size_t begin = 0;
       for (std::size_t i = 0; i + length <= n; ++i) {
         if (i + length < n && Alike(i, i + length)) continue;

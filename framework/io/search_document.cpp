@@ -10,6 +10,7 @@
 #include "io/parameter_io.h"
 #include "io/plan_document.h"
 #include "io/quantity.h"
+#include "io/search_why.h"
 #include "io/sweep_text.h"
 
 namespace shardlab {
@@ -17,45 +18,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kWorthSaying = 1e-3;  // of the winner's step
 constexpr std::size_t kMostParts = 3;
-
-// Where a step's seconds go, in the words of the report.
-std::vector<std::pair<std::string, double>> Parts(const TimeParts& time) {
-  std::vector<std::pair<std::string, double>> parts = {{"forward", time.forward},
-                                                       {"backward", time.backward},
-                                                       {"recomputation", time.recompute},
-                                                       {"optimizer", time.optimizer},
-                                                       {"bubble", time.bubble}};
-  for (std::size_t r = 0; r < kAxisRoles; ++r)
-    parts.emplace_back(absl::StrCat(Name(static_cast<AxisRole>(r)), " traffic"), time.exposed[r]);
-  return parts;
-}
-
-std::string SignedSeconds(double seconds) {
-  return absl::StrCat(seconds < 0 ? "-" : "+", FormatSeconds(std::abs(seconds)));
-}
 
 // How `other` spends its time differently from `winner`, the largest differences first.
 std::string Difference(const Found& winner, const Found& other) {
-  auto mine = Parts(winner.time), theirs = Parts(other.time);
-  std::vector<std::pair<double, std::string>> differences;
-  for (std::size_t i = 0; i < mine.size(); ++i) {
-    const double d = theirs[i].second - mine[i].second;
-    if (std::abs(d) > kWorthSaying * winner.step)
-      differences.emplace_back(d, absl::StrCat(mine[i].first, " ", SignedSeconds(d)));
-  }
-  std::stable_sort(differences.begin(), differences.end(), [](const auto& a, const auto& b) {
-    return std::abs(a.first) > std::abs(b.first);
-  });
-  if (differences.size() > kMostParts) differences.resize(kMostParts);
-  std::vector<std::string> words;
-  for (const auto& [d, text] : differences) words.push_back(text);
-  const double share = 100 * (other.step / winner.step - 1);
-  const std::string head = std::abs(share) < 0.005
-                               ? "as fast"
-                               : absl::StrCat(share > 0 ? "+" : "", Significant(share, 3), " %");
-  return words.empty() ? head : absl::StrCat(head, ": ", absl::StrJoin(words, ", "));
+  return TimeDifference(winner.step, winner.time, other.step, other.time);
 }
 
 Json KeysOf(const SearchGrid& grid, const SearchPoint& point) {
@@ -78,9 +45,9 @@ std::string ShortKeys(const Json& keys) {
   return absl::StrJoin(parts, " ");
 }
 
-// "TP8 PP2 DP2": the plan in the field's shorthand.
-std::string Shorthand(const Json& row) {
-  const Json &plan = row["plan"], &keys = row["keys"];
+// "TP8 PP2 DP2 mb1 zero.stage=1": the plan in the field's shorthand, and what shards state as it is
+// set.
+std::string Shorthand(const Json& plan, const Sharding& sharding) {
   std::vector<std::string> words;
   const auto degree = [&](const char* name, const char* key) {
     if (plan[key].get<int>() > 1) words.push_back(absl::StrCat(name, plan[key].get<int>()));
@@ -93,14 +60,9 @@ std::string Shorthand(const Json& row) {
   degree("EP", "expert");
   degree("ETP", "expert_tensor");
   words.push_back(absl::StrCat("mb", plan["micro_batch_size"].get<int>()));
-  // What shards state, as it is set.
-  for (const auto& [key, value] : keys.items()) {
-    const bool other = key.rfind("strategy.", 0) != 0 || key.rfind("strategy.tensor.", 0) == 0 ||
-                       key.rfind("strategy.context.", 0) == 0 ||
-                       key.rfind("strategy.expert.", 0) == 0 ||
-                       key.rfind("strategy.checkpointing.", 0) == 0;
-    if (other) continue;
-    words.push_back(absl::StrCat(key.substr(9), "=",
+  if (!sharding.table.empty()) {
+    const Json value = ValueToJson(sharding.value);
+    words.push_back(absl::StrCat(sharding.table, ".", sharding.key, "=",
                                  value.is_string() ? value.get<std::string>() : value.dump()));
   }
   return absl::StrJoin(words, " ");
@@ -118,6 +80,33 @@ std::string ScheduleWord(const Json& row) {
   if (row["plan"]["pipeline"].get<int>() == 1) return "-";
   const std::string name = row["plan"]["schedule"];
   return name.rfind("pipeline-", 0) == 0 ? name.substr(9) : name;
+}
+
+// Strong knobs and links, and what binds.
+std::string WinnerText(const Json& winner, std::size_t width) {
+  constexpr std::size_t kMostKnobs = 8;
+  const auto share = [](const Json& of) {
+    const double percent = 100 * of["step_share"].get<double>();
+    return absl::StrCat(percent > 0 ? "+" : "", Significant(percent, 3), " %");
+  };
+  std::vector<std::string> binds, knobs, links;
+  for (const Json& text : winner["binds"]) binds.push_back(text.get<std::string>());
+  for (const Json& knob : winner["knobs"]) {
+    if (knob["legal"] == 0 || knobs.size() == kMostKnobs) continue;
+    knobs.push_back(absl::StrCat(knob["change"].get<std::string>(), " ", share(knob),
+                                 knob["fits"].get<bool>() ? "" : " and does not fit"));
+  }
+  for (const Json& link : winner["links"])
+    links.push_back(absl::StrCat(link["link"].get<std::string>(), " 10 % faster ", share(link)));
+  std::string out;
+  const auto line = [&](const char* title, const std::vector<std::string>& words) {
+    if (!words.empty())
+      absl::StrAppend(&out, title, Wrapped(absl::StrJoin(words, "; "), 10, width));
+  };
+  line("binds     ", binds);
+  line("knobs     ", knobs);
+  line("links     ", links);
+  return out;
 }
 
 }  // namespace
@@ -153,6 +142,8 @@ Json SearchDocument(const PluginRegistry& registry, const SearchGrid& grid,
         provenance.push_back(constant);
     }
     plan.erase("provenance");
+    row["name"] = Shorthand(plan["plan"],
+                            grid.groups[static_cast<std::size_t>(found[i].point.group)].sharding);
     for (const auto& [key, value] : plan.items()) row[key] = value;
     rows.push_back(std::move(row));
   }
@@ -171,6 +162,7 @@ Json SearchDocument(const PluginRegistry& registry, const SearchGrid& grid,
                                        {"peak_bytes", std::llround(near.peak)},
                                        {"why", why}});
   }
+  if (!pareto) document["winner"] = WinnerDocument(registry, grid, result);
   document["provenance"] = std::move(provenance);
   return document;
 }
@@ -191,7 +183,7 @@ std::string SearchText(const Json& document, const TextStyle& style) {
       {"", "plan", "recompute", "schedule", "peak", "step", "MFU", "tokens/s/device"}};
   for (const Json& row : rows) {
     lines.push_back(
-        {absl::StrCat(row["rank"].get<int>()), Shorthand(row), RecomputeWord(row),
+        {absl::StrCat(row["rank"].get<int>()), row["name"].get<std::string>(), RecomputeWord(row),
          ScheduleWord(row), FormatBytes(row["memory"]["peak_bytes"]),
          FormatSeconds(row["time"]["step_seconds"]),
          absl::StrCat(Significant(100 * row["throughput"]["mfu"].get<double>(), 3), " %"),
@@ -227,12 +219,32 @@ std::string SearchText(const Json& document, const TextStyle& style) {
                       Wrapped(absl::StrCat(row["rank"].get<int>(), " takes ", why), 10, width));
     }
   }
+  if (document.contains("winner") && document["winner"].is_object())
+    absl::StrAppend(&out, WinnerText(document["winner"], width));
   for (const Json& near : document["near_misses"]) {
     absl::StrAppend(&out, "nearly    ",
                     Wrapped(absl::StrCat(FormatSeconds(near["step_seconds"]), ", ",
                                          near["why"].get<std::string>()),
                             10, width),
                     "          ", Wrapped(ShortKeys(near["keys"]), 10, width));
+  }
+  if (document.contains("why_not")) {
+    const Json& not_it = document["why_not"];
+    std::string why = not_it["why"];
+    if (not_it["legal"] == 0) why = absl::StrCat("illegal: ", why);
+    if (not_it.contains("step_seconds"))
+      absl::StrAppend(&why, "; ", FormatSeconds(not_it["step_seconds"]), " a step, ",
+                      FormatBytes(not_it["peak_bytes"]));
+    absl::StrAppend(&out, "why not   ", Wrapped(why, 10, width));
+    if (not_it.contains("nearest")) {
+      for (const Json& near : not_it["nearest"])
+        absl::StrAppend(&out, "          ",
+                        Wrapped(absl::StrCat("legal with ", near["change"].get<std::string>(), ": ",
+                                             FormatSeconds(near["step_seconds"]), ", ",
+                                             FormatBytes(near["peak_bytes"]),
+                                             near["fits"].get<bool>() ? "" : ", does not fit"),
+                                10, width));
+    }
   }
   if (rows.empty() && !document["illegal"].empty()) {
     out += "illegal   ";

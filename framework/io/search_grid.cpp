@@ -1,14 +1,16 @@
 #include "io/search_grid.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
 #include "core/composition.h"
 #include "io/compose_scenario.h"
+#include "io/scalar_paths.h"
 #include "io/toml_value.h"
 
 namespace shardlab {
@@ -16,19 +18,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kLeastTokens = 1024;  // of a context rank
-// What the grid decides unless it is fixed or varied otherwise.
-const std::vector<std::string> kAlwaysVaried = {"strategy.tensor.degree",
-                                                "strategy.tensor.sequence_parallel",
-                                                "strategy.context.degree",
-                                                "strategy.expert.degree",
-                                                "strategy.expert.tensor_degree",
-                                                "strategy.checkpointing.mode",
-                                                "strategy.checkpointing.layers",
-                                                "schedule.plugin",
-                                                "schedule.degree",
-                                                "schedule.chunks",
-                                                "training.micro_batch_size"};
+// What the grid decides beside what plugins offer, unless it is fixed or varied otherwise.
+const std::vector<std::string> kAlwaysVaried = {"schedule.plugin", "schedule.degree",
+                                                "schedule.chunks", "training.micro_batch_size"};
 
 const std::vector<std::string> kSearchKeys = {"fix", "objective", "min_headroom", "vary", "when"};
 
@@ -44,7 +36,8 @@ std::vector<int> PowersOfTwo(long long most) {
 
 // What the composition of the file's own model and machine says.
 struct Facts {
-  int devices = 1, domain = 1, layers = 1, experts = 0;
+  int devices = 1, domain = 1, layers = 1;
+  std::map<std::string, long long> dimensions;  // those that degrees must divide
   long long sequence = 1;
   bool priced = false;
 };
@@ -60,7 +53,10 @@ class GridReader {
     grid_.base.root = scenario_.root;
     Offers();
     Table();
+    if (diagnostics_.HasErrors()) return std::nullopt;
     Bare();
+    if (diagnostics_.HasErrors()) return std::nullopt;
+    Names();
     if (diagnostics_.HasErrors()) return std::nullopt;
     Dimensions();
     Groups();
@@ -68,37 +64,18 @@ class GridReader {
   }
 
  private:
-  // --- what plugins offer, each in a file of its folder
-
-  struct Offered {
-    std::string table, key;
-    std::vector<Value> values;
-    std::string Key() const { return absl::StrCat("strategy.", table, ".", key); }
-  };
-
-  std::optional<Value> Offer(const std::string& kind, const std::string& name) {
-    const PluginInfo* info = registry_.Find(kind, name);
-    const std::filesystem::path file =
-        std::filesystem::path(info->file).parent_path() / "search.toml";
-    if (!std::filesystem::exists(file)) return std::nullopt;
-    return ReadTomlFile(file.string(), diagnostics_);
-  }
-
   void Offers() {
-    for (const std::string& name : registry_.Names("schedule")) {
-      const std::optional<Value> offer = Offer("schedule", name);
-      if (!offer) continue;
-      const Value* chunks = offer->Find("chunks");
-      schedules_.emplace_back(name, chunks != nullptr && chunks->boolean);
+    offers_ = ReadSearchOffers(registry_, &diagnostics_);
+    for (const DegreeOffer& offer : offers_.degrees) {
+      varied_keys_.push_back(offer.Key());
+      if (!offer.above_one.empty()) varied_keys_.push_back(offer.SwitchKey());
+      if (!offer.with_key.empty()) varied_keys_.push_back(offer.WithKey());
     }
-    for (const std::string& name : registry_.Names("strategy")) {
-      const std::optional<Value> offer = Offer("strategy", name);
-      const Value* key = offer ? offer->Find("key") : nullptr;
-      const Value* values = offer ? offer->Find("values") : nullptr;
-      if (key == nullptr || values == nullptr) continue;
-      offered_.push_back({name, key->text, values->array});
-      grid_.sharding_tables.push_back(name);
-      if (!values->array.empty()) varied_keys_.push_back(offered_.back().Key());
+    for (const ChoiceOffer& offer : offers_.choices)
+      varied_keys_.insert(varied_keys_.end(), offer.keys.begin(), offer.keys.end());
+    for (const ShardingOffer& offer : offers_.shardings) {
+      grid_.sharding_tables.push_back(offer.table);
+      if (!offer.values.empty()) varied_keys_.push_back(offer.Key());
     }
   }
 
@@ -210,25 +187,35 @@ class GridReader {
     return false;
   }
 
+  bool Decided(const std::string& key) const { return Fixed(key) || IsVaried(key); }
+
   // --- the file's own model and machine
 
   // Composed without what the search decides, so that only real mistakes are left.
   void Bare() {
     Value& root = grid_.base.root;
-    for (const Offered& offered : offered_) {
-      if (Fixed(offered.Key()) || IsVaried(offered.Key()) ||
+    for (const ShardingOffer& offered : offers_.shardings) {
+      if (Decided(offered.Key()) ||
           (offered.values.empty() && root.FindPath("strategy." + offered.table) != nullptr))
         sharding_as_file_ = true;
     }
-    recomputation_as_file_ =
-        Fixed("strategy.checkpointing.mode") || Fixed("strategy.checkpointing.layers") ||
-        IsVaried("strategy.checkpointing.mode") || IsVaried("strategy.checkpointing.layers");
-    for (const char* key :
-         {"strategy.data.degree", "schedule.layers", "schedule.balance", "schedule.count_ends"})
+    for (const std::string& key : offers_.left_over) EraseKey(&root, key);
+    for (const char* key : {"schedule.layers", "schedule.balance", "schedule.count_ends"})
       EraseKey(&root, key);
-    if (!recomputation_as_file_) EraseKey(&root, "strategy.checkpointing");
+    // Where one of its keys is the user's, so is the choice.
+    auto& choices = offers_.choices;
+    choices.erase(std::remove_if(choices.begin(), choices.end(),
+                                 [&](const ChoiceOffer& offer) {
+                                   return std::any_of(
+                                       offer.keys.begin(), offer.keys.end(),
+                                       [&](const auto& key) { return Decided(key); });
+                                 }),
+                  choices.end());
+    for (const ChoiceOffer& offer : choices) EraseKey(&root, "strategy." + offer.table);
     Scenario bare = grid_.base;
-    for (const char* key : {"strategy.expert", "strategy.context"}) EraseKey(&bare.root, key);
+    for (const DegreeOffer& offer : offers_.degrees) {
+      if (!offer.every_plan) EraseKey(&bare.root, "strategy." + offer.table);
+    }
     ComposedScenario composed =
         ComposeScenario(registry_, bare, &diagnostics_, ComposeWhat::kCompositionOnly);
     if (composed.composition == nullptr) return;
@@ -241,13 +228,35 @@ class GridReader {
     facts_.layers = static_cast<int>(c.edited.program.facts.layers);
     facts_.sequence = static_cast<long long>(c.training.sequence_length);
     facts_.priced = c.hardware->machine().price_per_device_hour > 0;
-    const DimensionId experts = c.edited.program.FindDimension("expert");
-    if (experts.valid())
-      facts_.experts = static_cast<int>(c.edited.program.dimension(experts).size);
+    for (const DegreeOffer& offer : offers_.degrees) {
+      const DimensionId dimension = c.edited.program.FindDimension(offer.divides);
+      if (dimension.valid())
+        facts_.dimensions[offer.divides] =
+            static_cast<long long>(c.edited.program.dimension(dimension).size);
+    }
     if (grid_.objective == Objective::kCost && !facts_.priced) {
       diagnostics_.Error("search.objective", scenario_.root.Find("search")->place,
                          "the machine has no price, so that no plan has a cost",
                          "write price_per_device_hour under [hardware]");
+    }
+  }
+
+  // `when` may name what the grid varies and every key of the scenario, said or not.
+  void Names() {
+    if (!grid_.when) return;
+    std::vector<std::string> known = varied_keys_;
+    for (const SweptKey* key : varied_.Keys()) known.push_back(key->key);
+    known.insert(known.end(), offers_.left_over.begin(), offers_.left_over.end());
+    std::vector<std::string> parts;
+    for (const auto& [part, value] : grid_.defaults.items()) parts.push_back(part);
+    for (const Cell& cell : ScalarPaths(grid_.defaults, parts)) known.push_back(cell.first);
+    for (const auto& [name, place] : grid_.when->names()) {
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      const std::string near = Nearest(name, known);
+      diagnostics_.Error("condition.name", place,
+                         absl::StrCat("\"", name, "\" is no key of this search with one value"),
+                         near.empty() ? absl::StrCat("varied: ", Enumerate(varied_keys_))
+                                      : absl::StrCat("did you mean \"", near, "\"?"));
     }
   }
 
@@ -275,27 +284,36 @@ class GridReader {
   }
 
   void Dimensions() {
-    grid_.tensor = Values("strategy.tensor.degree", PowersOfTwo(facts_.domain));
-    if (Fixed("strategy.tensor.sequence_parallel")) {
-      const Value* value = scenario_.root.FindPath("strategy.tensor.sequence_parallel");
-      grid_.sequence_parallel = value != nullptr && value->boolean;
+    for (const DegreeOffer& offer : offers_.degrees) {
+      SearchAxis axis;
+      axis.offer = offer;
+      axis.values = Values(offer.Key(), DefaultDegrees(offer));
+      if (axis.values.empty()) axis.values = {1};
+      axis.switches = !offer.above_one.empty() && !Decided(offer.SwitchKey());
+      grid_.axes.push_back(std::move(axis));
     }
-    contexts_ =
-        Values("strategy.context.degree",
-               PowersOfTwo(std::min<long long>(facts_.devices, facts_.sequence / kLeastTokens)));
-    if (contexts_.empty()) contexts_ = {1};
-    grid_.micro_batch = Values("training.micro_batch_size", {1, 2, 4, 8});
-    grid_.experts_in_model = facts_.experts > 1;
-    std::vector<int> experts = {1};
-    if (grid_.experts_in_model) {
-      experts.clear();
-      for (const int n : PowersOfTwo(std::min(facts_.experts, facts_.devices))) {
-        if (facts_.experts % n == 0) experts.push_back(n);
+    for (SearchAxis& axis : grid_.axes) {
+      if (axis.offer.with_key.empty() || Decided(axis.offer.WithKey())) continue;
+      for (std::size_t a = 0; a < grid_.axes.size(); ++a) {
+        if (grid_.axes[a].offer.role == axis.offer.with_role) axis.with = static_cast<int>(a);
       }
     }
-    experts_ = Values("strategy.expert.degree", experts);
+    grid_.micro_batch = Values("training.micro_batch_size", {1, 2, 4, 8});
     Pipelines();
     grid_.other = varied_;
+  }
+
+  std::vector<int> DefaultDegrees(const DegreeOffer& offer) const {
+    long long most = offer.within_domain ? facts_.domain : facts_.devices;
+    if (offer.tokens_left > 0) most = std::min(most, facts_.sequence / offer.tokens_left);
+    if (offer.divides.empty()) return PowersOfTwo(most);
+    const auto dimension = facts_.dimensions.find(offer.divides);
+    std::vector<int> degrees = {1};
+    if (dimension == facts_.dimensions.end()) return degrees;
+    for (const int n : PowersOfTwo(std::min(most, dimension->second))) {
+      if (n > 1 && dimension->second % n == 0) degrees.push_back(n);
+    }
+    return degrees;
   }
 
   void Pipelines() {
@@ -307,7 +325,7 @@ class GridReader {
     for (int v = 2; v <= facts_.layers; ++v) many.push_back(v);
     const bool chunks_stated = Fixed("schedule.chunks") || IsVaried("schedule.chunks");
     const std::vector<int> chunks = Values("schedule.chunks", many);
-    std::vector<std::pair<std::string, bool>> schedules = schedules_;
+    std::vector<ScheduleOffer> schedules = offers_.schedules;
     if (Fixed("schedule.plugin")) {
       const Value* value = scenario_.root.FindPath("schedule.plugin");
       if (value != nullptr) schedules = {{value->text, false}};
@@ -317,7 +335,7 @@ class GridReader {
       for (const int degree : degrees) {
         if (degree == 1) {
           // The schedule is not asked.
-          if (schedule == schedules[0].first) Add(schedule, 1, 1);
+          if (schedule == schedules[0].name) Add(schedule, 1, 1);
           continue;
         }
         if (chunked || (chunks_stated && schedules.size() == 1)) {
@@ -350,7 +368,7 @@ class GridReader {
 
   void Groups() {
     std::vector<Sharding> shardings;
-    for (const Offered& offered : offered_) {
+    for (const ShardingOffer& offered : offers_.shardings) {
       for (const Value& value : offered.values) {
         Sharding sharding{offered.table, offered.key, value};
         if (value.kind == Value::kText && value.text == "domain") {
@@ -361,62 +379,74 @@ class GridReader {
         shardings.push_back(std::move(sharding));
       }
     }
-    if (sharding_as_file_) shardings = {Sharding()};
-    std::vector<Recomputation> recomputations = {
-        {Recomputation::kNone, 4}, {Recomputation::kSelective, 4}, {Recomputation::kFull, 4},
-        {Recomputation::kFull, 1}, {Recomputation::kFull, 2},      {Recomputation::kFull, 3}};
-    if (recomputation_as_file_) recomputations = {Recomputation()};
+    if (sharding_as_file_ || shardings.empty()) shardings = {Sharding()};
+    std::vector<std::vector<Choice>> chosen = {{}};
+    for (const ChoiceOffer& offer : offers_.choices) {
+      std::vector<std::vector<Choice>> more;
+      for (const auto& so_far : chosen) {
+        for (const Choice& choice : offer.choices) {
+          more.push_back(so_far);
+          more.back().push_back(choice);
+        }
+      }
+      chosen = std::move(more);
+    }
     for (std::int64_t other = 0; other < grid_.other.size(); ++other) {
       for (const Sharding& sharding : shardings) {
-        for (const Recomputation& recomputation : recomputations) {
-          for (const bool context : {false, true})
-            Group({other, sharding, recomputation, 0, context, false, false, {}, {}, {}});
-        }
+        shares_.clear();
+        for (const std::vector<Choice>& choices : chosen)
+          Group({other, sharding, choices, 0, {}, {}});
       }
     }
   }
 
   void Group(SearchGroup group) {
-    for (const int degree : contexts_) {
-      if ((degree > 1) == group.context) group.contexts.push_back(degree);
+    const auto share = std::find_if(group.choices.begin(), group.choices.end(),
+                                    [](const Choice& c) { return !c.share_key.empty(); });
+    if (share == group.choices.end()) {
+      group.pipelines = pipelines_;
+      return Seconds(std::move(group));
     }
-    if (group.contexts.empty()) return;
-    // Of a share of the layers the number is composed: each has a group.
-    std::set<int> numbers = {0};
-    if (group.recomputation.quarters < 4) {
-      numbers.clear();
-      for (const Pipeline& p : pipelines_) numbers.insert(Replayed(group.recomputation, p));
-      numbers.erase(0);
+    // The number of layers is composed: each has a group. Two shares of few layers may be the same
+    // number; all of them are another choice.
+    const int quarters = share->quarters;
+    std::map<int, std::vector<Pipeline>> by_number;
+    for (std::size_t p = 0; p < pipelines_.size(); ++p) {
+      const int layers = pipelines_[p].layers, number = (layers * quarters + 3) / 4;
+      if (number < layers && shares_.insert({SettingsOf(group.choices), number, p}).second)
+        by_number[number].push_back(pipelines_[p]);
     }
-    for (const int number : numbers) {
-      group.replayed = number;
-      group.pipelines.clear();
-      for (const Pipeline& p : pipelines_) {
-        if (number == 0 || Replayed(group.recomputation, p) == number) group.pipelines.push_back(p);
-      }
-      Experts(group);
+    for (auto& [number, pipelines] : by_number) {
+      group.share = number;
+      group.pipelines = std::move(pipelines);
+      Seconds(group);
     }
   }
 
-  // 0 where the share is all layers, which is another entry of the grid.
-  static int Replayed(const Recomputation& r, const Pipeline& p) {
-    const int layers = (p.layers * r.quarters + 3) / 4;
-    return layers < p.layers ? layers : 0;
+  // What tells choices apart but for how large the share is.
+  static std::string SettingsOf(const std::vector<Choice>& choices) {
+    std::string text;
+    for (const Choice& choice : choices) {
+      for (const auto& [key, value] : choice.settings)
+        absl::StrAppend(&text, key, "=", ToToml(value), " ");
+      absl::StrAppend(&text, choice.share_key, ";");
+    }
+    return text;
   }
 
-  void Experts(SearchGroup group) {
-    for (const auto& [expert, cut] : {std::pair(false, false), {true, false}, {true, true}}) {
-      group.expert = expert;
-      group.cut_experts = cut;
-      group.experts.clear();
-      for (const int degree : experts_) {
-        if ((degree > 1) == expert) group.experts.push_back(degree);
-      }
-      if (cut && (Fixed("strategy.expert.tensor_degree") ||
-                  std::all_of(grid_.tensor.begin(), grid_.tensor.end(),
-                              [](int degree) { return degree == 1; })))
+  void Seconds(SearchGroup group, std::size_t axis = 0) {
+    if (group.pipelines.empty()) return;
+    if (axis == grid_.axes.size()) {
+      if (!grid_.DegreesOf(group).empty()) grid_.groups.push_back(std::move(group));
+      return;
+    }
+    const SearchAxis& of = grid_.axes[axis];
+    for (const Second second : {Second::kNoAxis, Second::kOne, Second::kOther}) {
+      if ((second != Second::kNoAxis && !of.HasSecond()) ||
+          (second == Second::kOther && of.with < 0))
         continue;
-      if (!group.experts.empty()) grid_.groups.push_back(group);
+      group.second[axis] = second;
+      Seconds(group, axis + 1);
     }
   }
 
@@ -425,14 +455,13 @@ class GridReader {
   Diagnostics& diagnostics_;
   SearchGrid grid_;
   Facts facts_;
-  std::vector<std::pair<std::string, bool>> schedules_;  // whether with chunks
-  std::vector<Offered> offered_;
+  SearchOffers offers_;
   std::vector<std::string> varied_keys_ = kAlwaysVaried;
   std::vector<std::string> fixed_;
   SweepTable varied_;
-  bool sharding_as_file_ = false, recomputation_as_file_ = false;
-  std::vector<int> contexts_, experts_;
+  bool sharding_as_file_ = false;
   std::vector<Pipeline> pipelines_;
+  std::set<std::tuple<std::string, int, std::size_t>> shares_;  // settings, layers, pipeline
 };
 
 }  // namespace

@@ -1,15 +1,19 @@
 #pragma once
 // The grid of a search: which plans are considered for the model and the machine of a scenario.
-// Without a word in [search]: tensor degrees that are powers of two within the scale-up domain,
-// with sequence parallelism; context degrees that are powers of two and leave 1,024 tokens a rank;
-// the pipeline degrees and chunks that the layers allow, alone or with the ends as a layer each;
-// micro-batches of 1, 2, 4 and 8; ZeRO 0 and 1, FSDP over the domain and over all; recomputation
-// none, selective, full and of a quarter, half and three quarters of the layers; 1F1B, interleaved
-// and ZB-H1; expert degrees with experts whole or cut like the rest.
+// Degrees, sharding, recomputation and schedules are what plugins offer (io/search_offers.h); the
+// framework adds the pipeline degrees and chunks that the layers allow, alone or with the ends as a
+// layer each, and micro-batches of 1, 2, 4 and 8. [search] fixes and varies keys.
 //
 //   std::optional<SearchGrid> grid = ReadSearchGrid(registry, scenario, &diagnostics);
 //   for (const SearchGroup& group : grid->groups) ...
+//
+// With the plugins of this repository and without a word in [search]: tensor degrees that are
+// powers of two within the scale-up domain, with sequence parallelism; context degrees that are
+// powers of two and leave 1,024 tokens a rank; ZeRO 0 and 1, FSDP over the domain and over all;
+// recomputation none, selective, full and of a quarter, half and three quarters of the layers;
+// 1F1B, interleaved and ZB-H1; expert degrees with experts whole or cut like the rest.
 
+#include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -20,6 +24,7 @@
 #include "io/condition.h"
 #include "io/plugin_registry.h"
 #include "io/scenario.h"
+#include "io/search_offers.h"
 #include "io/sweep_table.h"
 
 namespace shardlab {
@@ -29,16 +34,10 @@ const char* Name(Objective objective);
 const std::vector<std::string>& ObjectiveNames();
 std::optional<Objective> ParseObjective(const std::string& name);
 
-// A strategy that shards state, as the file search.toml in its folder offers it: one key with one
-// value. No table: as the scenario has it.
+// One key with one value, of a strategy that shards state. No table: as the scenario has it.
 struct Sharding {
   std::string table, key;
   Value value;
-};
-struct Recomputation {
-  enum Kind { kAsFile, kNone, kSelective, kFull } kind = kAsFile;
-  int quarters = 4;  // of the layers, with kFull
-  friend bool operator==(const Recomputation&, const Recomputation&) = default;
 };
 struct Pipeline {
   std::string schedule;
@@ -48,14 +47,29 @@ struct Pipeline {
   friend bool operator==(const Pipeline&, const Pipeline&) = default;
 };
 
+inline constexpr std::size_t kMostSearchAxes = 6;
+using Degrees = std::array<int, kMostSearchAxes>;
+
+struct SearchAxis {
+  DegreeOffer offer;
+  std::vector<int> values;
+  bool switches = false;  // the key above_one is the grid's
+  int with = -1;          // index of the axis whose degree the second one may be
+  bool HasSecond() const { return !offer.with_key.empty(); }
+};
+
+// How a group has an axis that has a second degree: not at all (its degree is 1), with second
+// degree 1, or with the one of another axis. Other axes have rows that a degree of 1 leaves as they
+// are.
+enum class Second : std::uint8_t { kNoAxis, kOne, kOther };
+
 // What is composed together: nothing in it is a degree.
 struct SearchGroup {
   std::int64_t other = 0;  // combination of `vary`
   Sharding sharding;
-  Recomputation recomputation;
-  int replayed = 0;  // layers of a rank, where it is a share
-  bool context = false, expert = false, cut_experts = false;
-  std::vector<int> contexts, experts;
+  std::vector<Choice> choices;
+  int share = 0;  // layers of a rank, where a choice is a share of them
+  std::array<Second, kMostSearchAxes> second{};  // [axis], of those that have one
   std::vector<Pipeline> pipelines;
 };
 
@@ -63,17 +77,17 @@ struct SearchGroup {
 struct SearchPoint {
   std::int64_t number = 0;  // in the order of the grid
   int group = 0;
-  int tensor = 1, context = 1, expert = 1, micro_batch = 1;
+  Degrees degrees{};  // [axis]
+  int micro_batch = 1;
   int pipeline = 0;  // of the group's
 };
 
 struct SearchGrid {
   Scenario base;  // without what the grid decides
   SweepTable other;
-  std::vector<int> tensor, micro_batch;
-  bool sequence_parallel = true;
+  std::vector<SearchAxis> axes;
+  std::vector<int> micro_batch;
   std::vector<std::string> sharding_tables;  // of which a point has one
-  bool experts_in_model = false;
   std::vector<SearchGroup> groups;
   Objective objective = Objective::kStepSeconds;
   double min_headroom = 0;
@@ -83,7 +97,33 @@ struct SearchGrid {
 
   std::int64_t size() const;
   std::int64_t SizeOf(const SearchGroup& group) const;
+  // The degrees of the axes that a group tries, the last axis fastest.
+  std::vector<Degrees> DegreesOf(const SearchGroup& group) const;
+  // Whether compositions of the group have the axis, whatever its degree.
+  bool Has(const SearchGroup& group, std::size_t axis) const;
+  // The second degree of an axis, 1 where it does not follow another.
+  int SecondDegree(const SearchGroup& group, const Degrees& degrees, std::size_t axis) const;
 };
+
+// Every point of a group, in order; its pipelines and micro-batches vary fastest.
+template <class Visitor>
+void EachPoint(const SearchGrid& grid, int group, std::int64_t first, Visitor visit) {
+  SearchPoint point;
+  point.group = group;
+  point.number = first;
+  const SearchGroup& of = grid.groups[static_cast<std::size_t>(group)];
+  for (const Degrees& degrees : grid.DegreesOf(of)) {
+    point.degrees = degrees;
+    for (std::size_t p = 0; p < of.pipelines.size(); ++p) {
+      point.pipeline = static_cast<int>(p);
+      for (const int micro_batch : grid.micro_batch) {
+        point.micro_batch = micro_batch;
+        visit(point);
+        ++point.number;
+      }
+    }
+  }
+}
 
 std::optional<SearchGrid> ReadSearchGrid(const PluginRegistry& registry, const Scenario& scenario,
                                          Diagnostics* diagnostics);

@@ -33,12 +33,51 @@ void EraseKey(Value* root, const std::string& path) {
                 entries.end());
 }
 
+bool SearchGrid::Has(const SearchGroup& group, std::size_t axis) const {
+  const SearchAxis& of = axes[axis];
+  if (of.offer.every_plan) return true;
+  if (of.HasSecond()) return group.second[axis] != Second::kNoAxis;
+  return of.values.back() > 1;
+}
+
+int SearchGrid::SecondDegree(const SearchGroup& group, const Degrees& degrees,
+                             std::size_t axis) const {
+  const int with = axes[axis].with;
+  return with >= 0 && group.second[axis] == Second::kOther ? degrees[static_cast<std::size_t>(with)]
+                                                           : 1;
+}
+
+std::vector<Degrees> SearchGrid::DegreesOf(const SearchGroup& group) const {
+  std::vector<Degrees> all;
+  Degrees ones;
+  ones.fill(1);
+  all.push_back(ones);
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    const bool none = axes[a].HasSecond() && group.second[a] == Second::kNoAxis;
+    std::vector<Degrees> more;
+    for (const Degrees& so_far : all) {
+      for (const int degree : axes[a].values) {
+        if (axes[a].HasSecond() && (degree == 1) != none) continue;
+        more.push_back(so_far);
+        more.back()[a] = degree;
+      }
+    }
+    all = std::move(more);
+  }
+  // Where a second degree is 1 it is a plan of the group that has it so.
+  const auto elsewhere = [&](const Degrees& degrees) {
+    for (std::size_t a = 0; a < axes.size(); ++a) {
+      if (group.second[a] == Second::kOther && SecondDegree(group, degrees, a) == 1) return true;
+    }
+    return false;
+  };
+  all.erase(std::remove_if(all.begin(), all.end(), elsewhere), all.end());
+  return all;
+}
+
 std::int64_t SearchGrid::SizeOf(const SearchGroup& group) const {
-  // Cut experts need a tensor degree; of one rank they are whole.
-  const auto tensors = std::count_if(tensor.begin(), tensor.end(),
-                                     [&](int degree) { return degree > 1 || !group.cut_experts; });
-  return tensors * static_cast<std::int64_t>(group.contexts.size() * group.experts.size() *
-                                             group.pipelines.size() * micro_batch.size());
+  return static_cast<std::int64_t>(DegreesOf(group).size() * group.pipelines.size() *
+                                   micro_batch.size());
 }
 
 std::int64_t SearchGrid::size() const {
@@ -58,23 +97,20 @@ std::vector<std::pair<std::string, Value>> SettingsOf(const SearchGrid& grid,
   const std::vector<const SweptKey*> keys = grid.other.Keys();
   const std::vector<const Value*> values = grid.other.At(group.other);
   for (std::size_t i = 0; i < keys.size(); ++i) set(keys[i]->key, *values[i]);
-  set("strategy.tensor.degree", Value::Integer(point.tensor));
-  set("strategy.tensor.sequence_parallel",
-      Value::Boolean(point.tensor > 1 && grid.sequence_parallel));
-  if (group.context) set("strategy.context.degree", Value::Integer(point.context));
-  if (group.expert) {
-    set("strategy.expert.degree", Value::Integer(point.expert));
-    set("strategy.expert.tensor_degree", Value::Integer(group.cut_experts ? point.tensor : 1));
+  for (std::size_t a = 0; a < grid.axes.size(); ++a) {
+    const SearchAxis& axis = grid.axes[a];
+    const int degree = point.degrees[a];
+    if (degree == 1 && !axis.offer.every_plan) continue;
+    set(axis.offer.Key(), Value::Integer(degree));
+    if (axis.switches) set(axis.offer.SwitchKey(), Value::Boolean(degree > 1));
+    if (axis.with >= 0)
+      set(axis.offer.WithKey(), Value::Integer(grid.SecondDegree(group, point.degrees, a)));
   }
   if (!group.sharding.table.empty())
     set("strategy." + group.sharding.table + "." + group.sharding.key, group.sharding.value);
-  const Recomputation& r = group.recomputation;
-  if (r.kind != Recomputation::kAsFile) {
-    set("strategy.checkpointing.mode",
-        Value::Text(r.kind == Recomputation::kNone        ? "none"
-                    : r.kind == Recomputation::kSelective ? "selective"
-                                                          : "full"));
-    if (group.replayed > 0) set("strategy.checkpointing.layers", Value::Integer(group.replayed));
+  for (const Choice& choice : group.choices) {
+    for (const auto& [key, value] : choice.settings) set(key, value);
+    if (!choice.share_key.empty()) set(choice.share_key, Value::Integer(group.share));
   }
   set("schedule.plugin", Value::Text(pipeline.schedule));
   set("schedule.degree", Value::Integer(pipeline.degree));
@@ -94,8 +130,10 @@ Scenario ScenarioOf(const SearchGrid& grid, const SearchPoint& point) {
     if (!group.sharding.table.empty() && table != group.sharding.table)
       EraseKey(&with.root, "strategy." + table);
   }
-  if (!group.context) EraseKey(&with.root, "strategy.context");
-  if (!group.expert) EraseKey(&with.root, "strategy.expert");
+  for (std::size_t a = 0; a < grid.axes.size(); ++a) {
+    if (point.degrees[a] == 1 && !grid.axes[a].offer.every_plan)
+      EraseKey(&with.root, "strategy." + grid.axes[a].offer.table);
+  }
   for (auto& [key, value] : SettingsOf(grid, point)) Set(&with.root, key, value);
   return with;
 }

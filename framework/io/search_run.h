@@ -1,7 +1,8 @@
 #pragma once
-// A search: all points of a grid, each illegal with a reason, ruled out by `when`, or evaluated.
-// Points that share a composition are evaluated together, groups on any number of threads; what is
-// found does not depend on how many.
+// A search: all points of a grid, each illegal with a reason, evaluated, or ruled out: by `when`,
+// or by a bound that shows that it is none of the best. Points that share a composition are
+// evaluated together, groups on any number of threads; what is found and counted does not depend on
+// how many.
 //
 //   SearchResult result = RunSearch(registry, grid, {.jobs = 4, .top = 10}, progress);
 
@@ -20,6 +21,7 @@ struct Found {
   SearchPoint point;
   double objective = 0;  // smaller is better, whatever the objective
   double step = 0, peak = 0, capacity = 0;
+  int devices = 1;
   bool fits = false;
   TimeParts time;
 };
@@ -32,14 +34,18 @@ struct IllegalReason {
 struct SearchResult {
   SweepCounts counts;
   std::vector<Found> best;            // the best that fit with the headroom asked for, best first
-  std::vector<Found> pareto;          // of those: none is better in both objective and peak
-  std::vector<Found> best_unfitting;  // at most one: the best of those that nearly fit
+  std::vector<Found> pareto;          // of those, where asked for: none is at least as good in all
+                                      // of objective, peak and devices, and better in one
+  std::vector<Found> best_unfitting;  // at most one: the best of those that nearly fit; of no
+                                      // meaning where it is no better than the best that fits
   std::map<std::string, IllegalReason> illegal;  // by the code of the first diagnostic
 };
 
 struct SearchOptions {
   int jobs = 1;
   std::size_t top = 10;
+  bool pareto = false;
+  bool bounds = true;  // false: every legal plan is evaluated to the end
 };
 
 SearchResult RunSearch(const PluginRegistry& registry, const SearchGrid& grid,

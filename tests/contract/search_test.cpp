@@ -53,42 +53,29 @@ class Search : public ::testing::Test {
     ASSERT_TRUE(grid) << diagnostics.all()[0].message;
     SweepCounts counts;
     std::vector<double> steps;
-    SearchPoint point;
-    for (const SearchGroup& group : grid->groups) {
-      for (const int tensor : grid->tensor) {
-        if (group.cut_experts && tensor == 1) continue;
-        for (const int context : group.contexts) {
-          for (const int expert : group.experts) {
-            for (std::size_t p = 0; p < group.pipelines.size(); ++p) {
-              for (const int micro_batch : grid->micro_batch) {
-                point.tensor = tensor;
-                point.context = context;
-                point.expert = expert;
-                point.pipeline = static_cast<int>(p);
-                point.micro_batch = micro_batch;
-                ++counts.considered;
-                Diagnostics own;
-                const PlannedScenario planned =
-                    PlanScenario(registry, ScenarioOf(*grid, point), &own);
-                if (planned.composed.composition == nullptr) {
-                  ++counts.illegal;
-                  continue;
-                }
-                ++counts.evaluated;
-                const Evaluation& e = planned.explanation.evaluation;
-                if (e.fits) steps.push_back(e.step);
-                counts.not_fitting += e.fits ? 0 : 1;
-              }
-            }
-          }
+    std::int64_t begin = 0;
+    for (std::size_t g = 0; g < grid->groups.size(); ++g) {
+      EachPoint(*grid, static_cast<int>(g), begin, [&](const SearchPoint& point) {
+        EXPECT_EQ(point.number, counts.considered);
+        ++counts.considered;
+        Diagnostics own;
+        const PlannedScenario planned = PlanScenario(registry, ScenarioOf(*grid, point), &own);
+        if (planned.composed.composition == nullptr) {
+          ++counts.illegal;
+          return;
         }
-      }
-      ++point.group;
+        ++counts.evaluated;
+        const Evaluation& e = planned.explanation.evaluation;
+        if (e.fits) steps.push_back(e.step);
+        counts.not_fitting += e.fits ? 0 : 1;
+      });
+      begin = counts.considered;
     }
     EXPECT_EQ(counts.considered, grid->size());
     std::sort(steps.begin(), steps.end());
     const SearchResult found =
-        RunSearch(registry, *grid, {.jobs = 2, .top = steps.size() + 1}, [](std::int64_t) {});
+        RunSearch(registry, *grid, {.jobs = 2, .top = steps.size() + 1, .bounds = false},
+                  [](std::int64_t) {});
     EXPECT_EQ(found.counts, counts) << CountsToJson(found.counts) << CountsToJson(counts);
     EXPECT_GT(counts.evaluated, 0);
     ASSERT_EQ(found.best.size(), steps.size());
@@ -155,6 +142,54 @@ TEST_F(Search, FixedKeysStayAndHeadroomIsKept) {
     EXPECT_GE(row["memory"]["headroom_bytes"].get<double>(),
               0.4 * row["memory"]["capacity_bytes"].get<double>());
   }
+}
+
+TEST_F(Search, SaysWhatBindsAndHowTheStepMoves) {
+  const Json document = Document({"dense.toml", "--top", "1"});
+  const Json& winner = document["winner"];
+  EXPECT_FALSE(winner["binds"].empty());
+  ASSERT_FALSE(winner["knobs"].empty());
+  const double step = document["rows"][0]["time"]["step_seconds"];
+  for (const Json& knob : winner["knobs"]) {
+    // No neighbour that fits beats the best of the grid.
+    if (knob["legal"] == 1 && knob["fits"] == true) {
+      EXPECT_GE(knob["step_share"], -1e-12);
+    }
+  }
+  for (const Json& link : winner["links"]) EXPECT_LE(link["step_share"], 1e-12);
+  // Where nothing else is asked a knob is a plan of its own: the same step by `plan`.
+  std::vector<std::string> args = {"plan", "dense.toml", "--format", "json"};
+  for (const auto& [key, value] : document["rows"][0]["keys"].items()) {
+    args.push_back("--set");
+    args.push_back(absl::StrCat(key, "=", value.dump()));
+  }
+  const Json plan = Json::parse(RunProgram(args).out, nullptr, false);
+  EXPECT_NEAR(plan["time"]["step_seconds"].get<double>(), step, 1e-12 * step);
+}
+
+TEST_F(Search, WhyNotNamesTheFirstViolatedConstraintAndLegalPlansNearby) {
+  const Json illegal = Document({"dense.toml", "--why-not", "strategy.tensor.degree=3"})["why_not"];
+  EXPECT_EQ(illegal["legal"], 0);
+  EXPECT_THAT(illegal["why"].get<std::string>(), ::testing::HasSubstr("do not divide by"));
+  EXPECT_FALSE(illegal["nearest"].empty());
+  const Json slow =
+      Document({"dense.toml", "--why-not", "strategy.checkpointing.mode=full"})["why_not"];
+  EXPECT_EQ(slow["legal"], 1);
+  EXPECT_THAT(slow["why"].get<std::string>(), ::testing::HasSubstr("recomputation +"));
+}
+
+TEST_F(Search, RightSizingFindsTheFewestDevicesUnderAStep) {
+  const Json sizes = Document({"dense.toml", "--devices", "8..32"})["sizes"];
+  ASSERT_EQ(sizes.size(), 3u);
+  for (std::size_t i = 1; i < 3; ++i)
+    EXPECT_LT(sizes[i]["step_seconds"], sizes[i - 1]["step_seconds"]);
+  const std::string limit = sizes[1]["step_seconds"].dump();
+  EXPECT_EQ(Document({"dense.toml", "--devices", "8..32", "--max-step", limit})["answer"], 1);
+  // 16 devices at 2 an hour cost 32; of those within 40 an hour they are the fastest.
+  const Json budget =
+      Document({"dense.toml", "--devices", "8..32", "--hardware", "h100-dgx@2", "--budget", "40"});
+  EXPECT_EQ(budget["answer"], 1);
+  EXPECT_EQ(budget["sizes"][1]["price_per_hour"], 32.0);
 }
 
 }  // namespace

@@ -1,0 +1,44 @@
+#pragma once
+// What a plan takes at the least, from its block costs alone: no order is compiled or played.
+//
+//   ComputeCosts(composition, plan, 0, workspace);       // where all ranks lie alike
+//   PlanBound bound = bounds.Of(composition, plan, workspace, most_seconds);
+//   if (bound.seconds > most_seconds || bound.bytes > most_bytes) drop the plan;
+//
+// Both bounds together are the claim: a plan whose step is at most `most_seconds` has a rank with
+// at least `bytes`.
+//
+// Seconds: no pipeline is faster than the mean of what its ranks compute. Bytes: the mean of the
+// ranks' parameters, gradients and optimizer state; and of rank 0 its own, with the activations
+// that it must hold. A micro-batch that enters stage s comes back after its forward and
+// input-gradient passes through all stages from s on, L(s) seconds. So by Little's law (Operations
+// Research 9:3, 1961) a rank that is done with m of them within T holds m x L(s) / T on average,
+// and at some instant no fewer: 1F1B's p on the first rank, when T is near the best that it can do.
+
+#include <vector>
+
+#include "core/evaluate.h"
+
+namespace shardlab {
+
+struct PlanBound {
+  double seconds = 0;
+  double bytes = 0;  // on some rank, where the step takes at most the seconds asked about
+};
+
+// Of one thread and one composition: what it has summed over a split of layers is kept.
+class Bounds {
+ public:
+  PlanBound Of(const Composition& composition, const Plan& plan, const Workspace& workspace,
+               double most_seconds);
+
+ private:
+  const std::vector<double>& Layers(const Composition& composition, std::size_t split);
+  double FirstRank(const Composition& composition, const Plan& plan, const Workspace& workspace,
+                   double most_seconds);
+
+  std::vector<std::vector<double>> layers_;  // [split][class], on all stages
+  std::vector<double> before_;               // [stage] seconds there and back of those before it
+};
+
+}  // namespace shardlab

@@ -1,0 +1,399 @@
+#include "io/search_group.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/bounds.h"
+#include "core/make_plan.h"
+#include "io/compose_scenario.h"
+#include "io/parameter_io.h"
+
+namespace shardlab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kNear = 1.1;  // of a device's memory: a plan that takes more did not nearly fit
+
+constexpr long long kMuchWork = 20'000;  // forward and backward passes of an order
+
+bool Dominates(const Found& a, const Found& b) {
+  return a.objective <= b.objective && a.peak <= b.peak && a.devices <= b.devices;
+}
+
+class GroupSearch {
+ public:
+  // `to_beat`: an objective that so many plans as are asked for have reached.
+  GroupSearch(const PluginRegistry& registry, const SearchGrid& grid, const SearchOptions& options,
+              Prepared* prepared, double to_beat)
+      : registry_(registry),
+        grid_(grid),
+        options_(options),
+        prepared_(*prepared),
+        to_beat_(to_beat) {}
+
+  SearchResult Run(int group, std::int64_t first) {
+    group_ = &grid_.groups[static_cast<std::size_t>(group)];
+    facts_ = &prepared_.others[static_cast<std::size_t>(group_->other)];
+    point_.group = group;
+    // Pipelines of one degree share all block costs.
+    std::map<int, std::vector<std::size_t>> by_degree;
+    for (std::size_t p = 0; p < group_->pipelines.size(); ++p)
+      by_degree[group_->pipelines[p].degree].push_back(p);
+    split_of_.assign(group_->pipelines.size(), -1);
+    for (const Degrees& degrees : grid_.DegreesOf(*group_)) {
+      point_.degrees = degrees;
+      for (const auto& [degree, pipelines] : by_degree) {
+        first_ = first;
+        OfDegree(degree, pipelines);
+      }
+      first += static_cast<std::int64_t>(group_->pipelines.size() * grid_.micro_batch.size());
+    }
+    Later();
+    return std::move(result_);
+  }
+
+ private:
+  // With degrees that are there; those of the points take their place.
+  bool Compose() {
+    if (tried_) return composed_.composition != nullptr;
+    tried_ = true;
+    SearchPoint made = point_;
+    for (std::size_t a = 0; a < grid_.axes.size(); ++a)
+      made.degrees[a] = grid_.Has(*group_, a) ? 2 : 1;
+    made.micro_batch = 1;
+    Diagnostics diagnostics;
+    composed_ = ComposeScenario(registry_, ScenarioOf(grid_, made), &diagnostics,
+                                ComposeWhat::kCompositionOnly);
+    if (composed_.composition == nullptr) {
+      Note(diagnostics, &composing_code_, &composing_message_);
+      return false;
+    }
+    workspace_ = std::make_unique<Workspace>(*composed_.composition);
+    capacity_ = composed_.composition->hardware->machine().memory.value();
+    if (options_.bounds) workspace_->most_bytes = kNear * capacity_;
+    return true;
+  }
+
+  static void Note(const Diagnostics& diagnostics, std::string* code, std::string* message) {
+    for (const Diagnostic& d : diagnostics.all()) {
+      if (d.severity != Severity::kError) continue;
+      *code = d.code;
+      *message = d.message;
+      return;
+    }
+  }
+
+  void Illegal(const std::string& code, const std::string& message) {
+    ++result_.counts.illegal;
+    IllegalReason& reason = result_.illegal[code];
+    if (reason.count++ == 0) reason.example = message;
+  }
+
+  // Calls for each point of the pipelines that `when` lets through.
+  template <class Visitor>
+  void Points(const std::vector<std::size_t>& pipelines, std::size_t micro_batch, Visitor visit) {
+    point_.micro_batch = grid_.micro_batch[micro_batch];
+    for (const std::size_t p : pipelines) {
+      point_.pipeline = static_cast<int>(p);
+      point_.number =
+          first_ + static_cast<std::int64_t>(p * grid_.micro_batch.size() + micro_batch);
+      ++result_.counts.considered;
+      if (When()) {
+        visit(p);
+      } else {
+        ++result_.counts.pruned;
+      }
+    }
+  }
+  void AllIllegal(const std::vector<std::size_t>& pipelines, const std::string& code,
+                  const std::string& message) {
+    for (std::size_t b = 0; b < grid_.micro_batch.size(); ++b)
+      Points(pipelines, b, [&](std::size_t) { Illegal(code, message); });
+  }
+
+  bool Divides(int degree) const {
+    long long used = degree;
+    for (std::size_t a = 0; a < grid_.axes.size(); ++a) {
+      if (!facts_->borrows[a]) used *= point_.degrees[a];
+    }
+    return facts_->devices % used == 0;
+  }
+
+  // All that a plan is but for its order and its split of layers, with micro-batches of 1.
+  std::optional<Plan> Skeleton(int degree, std::string* code, std::string* message) {
+    Composition& c = *composed_.composition;
+    request_ = composed_.request;
+    for (std::size_t a = 0; a < grid_.axes.size(); ++a) {
+      if (!grid_.Has(*group_, a)) continue;
+      request_.degrees[grid_.axes[a].offer.axis] = point_.degrees[a];
+      if (grid_.axes[a].with >= 0)
+        request_.degrees[grid_.axes[a].offer.with_axis] =
+            grid_.SecondDegree(*group_, point_.degrees, a);
+    }
+    request_.pipeline = degree;
+    request_.micro_batch_size = 1;
+    request_.count_ends = false;
+    PlanRequest any = request_;
+    any.balance = Balance::kEven;
+    any.chunks = 1;
+    any.layers.assign(static_cast<std::size_t>(degree), 0);
+    any.layers[0] = static_cast<int>(c.edited.program.facts.layers);
+    c.schedule = nullptr;
+    std::vector<LayerSplit> splits;
+    Diagnostics diagnostics;
+    const std::optional<Plan> plan = MakePlan(c, any, &splits, &diagnostics);
+    if (!plan) Note(diagnostics, code, message);
+    return plan;
+  }
+
+  void OfDegree(int degree, const std::vector<std::size_t>& pipelines) {
+    // Most of a grid divides no machine: said without making a plan.
+    if (facts_->devices > 0 && !Divides(degree))
+      return AllIllegal(pipelines, "plan.world",
+                        "the degrees' product does not divide the devices");
+    if (!Compose()) return AllIllegal(pipelines, composing_code_, composing_message_);
+    std::string code, message;
+    const std::optional<Plan> skeleton = Skeleton(degree, &code, &message);
+    if (!skeleton) return AllIllegal(pipelines, code, message);
+    for (std::size_t b = 0; b < grid_.micro_batch.size(); ++b) {
+      Plan plan = *skeleton;
+      plan.micro_batch_size = grid_.micro_batch[b];
+      const bool whole = skeleton->micro_batches % plan.micro_batch_size == 0;
+      plan.micro_batches = skeleton->micro_batches / plan.micro_batch_size;
+      costs_known_ = false;
+      Points(pipelines, b, [&](std::size_t p) {
+        if (whole) return One(p, plan);
+        Illegal("plan.batch",
+                absl::StrCat("the global batch does not divide by the data-parallel ranks x "
+                             "micro-batch ",
+                             plan.micro_batch_size));
+      });
+    }
+  }
+
+  void One(std::size_t p, Plan plan) {
+    const Pipeline& pipeline = group_->pipelines[p];
+    const NamedSchedule& schedule = prepared_.schedules.at(pipeline.schedule);
+    if (schedule.schedule == nullptr) return Illegal("plugin.unknown", schedule.refusal);
+    Composition& c = *composed_.composition;
+    c.schedule = schedule.schedule;
+    c.schedule_name = pipeline.schedule;
+    plan.chunks = pipeline.chunks;
+    const ScheduleShape shape{plan.pipeline, plan.chunks, plan.micro_batches};
+    if (plan.pipeline > 1) {
+      const std::string& refusal = prepared_.orders.Refusal(*c.schedule, schedule.index, shape);
+      if (!refusal.empty()) return Illegal("schedule.refused", refusal);
+    }
+    if (split_of_[p] < 0 && !Split(p, plan)) return;
+    plan.split = split_of_[p];
+    const long long work = 2LL * plan.pipeline * plan.chunks * plan.micro_batches;
+    if (options_.bounds && plan.pipeline > 1 && work > kMuchWork) {
+      later_.push_back({point_, plan});
+    } else {
+      Bounded(schedule, plan);
+    }
+  }
+
+  // Long orders take the longest to make: the more is found before, the fewer of them are.
+  void Later() {
+    for (std::size_t i = 0; i < later_.size(); ++i) {
+      const auto& [point, plan] = later_[i];
+      if (i == 0 || plan.atom != later_[i - 1].second.atom ||
+          plan.pipeline != later_[i - 1].second.pipeline ||
+          plan.micro_batch_size != later_[i - 1].second.micro_batch_size)
+        costs_known_ = false;
+      point_ = point;
+      const Pipeline& pipeline = group_->pipelines[static_cast<std::size_t>(point.pipeline)];
+      const NamedSchedule& schedule = prepared_.schedules.at(pipeline.schedule);
+      composed_.composition->schedule = schedule.schedule;
+      composed_.composition->schedule_name = pipeline.schedule;
+      Bounded(schedule, plan);
+    }
+  }
+
+  // What a bound does not rule out is evaluated.
+  void Bounded(const NamedSchedule& schedule, const Plan& plan) {
+    const Composition& c = *composed_.composition;
+    Costs(plan);
+    const double most_seconds = Seconds(to_beat());
+    if (options_.bounds && costs_known_) {
+      const PlanBound bound = bounds_.Of(c, plan, *workspace_, most_seconds);
+      if (bound.seconds > most_seconds || bound.bytes > workspace_->most_bytes) {
+        ++result_.counts.pruned;
+        return;
+      }
+    }
+    SearchOrders::Pointer order;
+    if (plan.pipeline > 1) {
+      order = prepared_.orders.Of(*c.schedule, schedule.index,
+                                  {plan.pipeline, plan.chunks, plan.micro_batches});
+      if (!order->refusal.empty()) return Illegal(order->code, order->refusal);
+    }
+    workspace_->most_seconds = most_seconds;
+    Evaluated(plan, order != nullptr ? &order->order : nullptr);
+  }
+
+  // The block costs, once for all orders and splits; not where ranks lie differently.
+  void Costs(const Plan& plan) {
+    if (costs_known_) return;
+    workspace_->spans.Set(plan);
+    workspace_->copies = 1;
+    if (!workspace_->spans.Uniform()) return;
+    ComputeCosts(*composed_.composition, plan, 0, *workspace_);
+    costs_known_ = true;
+  }
+
+  bool Split(std::size_t p, const Plan& plan) {
+    const Pipeline& pipeline = group_->pipelines[p];
+    Composition& c = *composed_.composition;
+    PlanRequest request = request_;
+    request.chunks = pipeline.chunks;
+    request.count_ends = pipeline.count_ends;
+    request.micro_batch_size = plan.micro_batch_size;
+    Diagnostics diagnostics;
+    const std::optional<Plan> made = MakePlan(c, request, &c.splits, &diagnostics);
+    if (!made) {
+      std::string code, message;
+      Note(diagnostics, &code, &message);
+      Illegal(code, message);
+      return false;
+    }
+    split_of_[p] = made->split;
+    return true;
+  }
+
+  double to_beat() const {
+    if (!options_.bounds || options_.pareto) return std::numeric_limits<double>::infinity();
+    return result_.best.size() < options_.top ? to_beat_
+                                              : std::min(to_beat_, result_.best.back().objective);
+  }
+
+  double Objective(double step) const {
+    const Composition& c = *composed_.composition;
+    const double tokens = c.training.sequence_length * c.training.global_batch_size;
+    switch (grid_.objective) {
+      case Objective::kStepSeconds:
+        return step;
+      case Objective::kTokensPerSecondPerDevice:
+        return -tokens / step / facts_->devices;
+      case Objective::kCost:
+        break;
+    }
+    return step * facts_->devices * facts_->price / 3600;
+  }
+  // The step that has this objective; a little more than it, so that equals are played.
+  double Seconds(double objective) const {
+    constexpr double kMore = 1 + 1e-9;
+    if (objective == std::numeric_limits<double>::infinity()) return objective;
+    return kMore * (grid_.objective == Objective::kTokensPerSecondPerDevice
+                        ? Objective(1) / objective
+                        : objective / Objective(1));
+  }
+
+  void Evaluated(const Plan& plan, const CompiledOrder* order) {
+    const Composition& c = *composed_.composition;
+    workspace_->Reserve(plan, order);
+    const bool same_costs = order == nullptr || order->copies == 1;
+    workspace_->keeps_costs = costs_known_ && same_costs;
+    const Evaluation e = Evaluate(c, plan, order, *workspace_);
+    costs_known_ &= same_costs;
+    if (e.stopped == Stopped::kTime) {
+      ++result_.counts.pruned;
+      return;
+    }
+    ++result_.counts.evaluated;
+    if (!e.fits) ++result_.counts.not_fitting;
+    if (e.stopped == Stopped::kMemory) return;
+    Found found;
+    found.point = point_;
+    found.step = e.step;
+    found.peak = e.peak;
+    found.capacity = e.capacity;
+    found.devices = facts_->devices;
+    found.fits = e.fits;
+    found.time = e.time;
+    found.objective = Objective(e.step);
+    if (e.fits && e.peak <= (1 - grid_.min_headroom) * e.capacity) {
+      Offer(found, options_.top, &result_.best);
+      if (options_.pareto) OfferPareto(found, &result_.pareto);
+    } else if (e.peak <= kNear * e.capacity) {
+      Offer(found, 1, &result_.best_unfitting);
+    }
+  }
+
+  bool When() const {
+    if (!grid_.when) return true;
+    const auto settings = SettingsOf(grid_, point_);
+    std::string problem;
+    const auto look_up = [&](const std::string& name) -> std::optional<Condition::Scalar> {
+      Json json;
+      for (const auto& [key, value] : settings) {
+        if (key == name) json = ValueToJson(value);
+      }
+      if (json.is_null()) {
+        if (const Value* value = grid_.base.root.FindPath(name)) json = ValueToJson(*value);
+      }
+      if (json.is_null() && name.size() > 7 && name.rfind(".degree") == name.size() - 7) return 1.0;
+      if (json.is_boolean()) return json.get<bool>();
+      if (json.is_number()) return json.get<double>();
+      if (json.is_string()) return json.get<std::string>();
+      return std::nullopt;
+    };
+    return grid_.when->Holds(look_up, &problem).value_or(true);
+  }
+
+  const PluginRegistry& registry_;
+  const SearchGrid& grid_;
+  const SearchOptions& options_;
+  Prepared& prepared_;
+  const double to_beat_;
+  const SearchGroup* group_ = nullptr;
+  const OtherFacts* facts_ = nullptr;
+  SearchPoint point_;
+  std::int64_t first_ = 0;  // number of the first point with these degrees
+  ComposedScenario composed_;
+  bool tried_ = false;
+  PlanRequest request_;
+  std::unique_ptr<Workspace> workspace_;
+  std::string composing_code_, composing_message_;
+  std::vector<std::int32_t> split_of_;  // [pipeline]; -1: not made yet
+  Bounds bounds_;
+  std::vector<std::pair<SearchPoint, Plan>> later_;
+  bool costs_known_ = false;
+  double capacity_ = 0;
+  SearchResult result_;
+};
+
+}  // namespace
+
+bool Better(const Found& a, const Found& b) {
+  return std::tie(a.objective, a.point.number) < std::tie(b.objective, b.point.number);
+}
+
+void Offer(const Found& found, std::size_t most, std::vector<Found>* best) {
+  if (most == 0 || (best->size() == most && !Better(found, best->back()))) return;
+  best->insert(std::upper_bound(best->begin(), best->end(), found, Better), found);
+  if (best->size() > most) best->pop_back();
+}
+
+void OfferPareto(const Found& found, std::vector<Found>* front) {
+  for (const Found& other : *front) {
+    if (Dominates(other, found) && (!Dominates(found, other) || Better(other, found))) return;
+  }
+  front->erase(std::remove_if(front->begin(), front->end(),
+                              [&](const Found& other) { return Dominates(found, other); }),
+               front->end());
+  front->insert(std::upper_bound(front->begin(), front->end(), found, Better), found);
+}
+
+SearchResult SearchOfGroup(const PluginRegistry& registry, const SearchGrid& grid,
+                           const SearchOptions& options, Prepared* prepared, int group,
+                           std::int64_t first, double to_beat) {
+  return GroupSearch(registry, grid, options, prepared, to_beat).Run(group, first);
+}
+
+}  // namespace shardlab

@@ -1,0 +1,49 @@
+#pragma once
+// One group of a search: all of its points, each with the composition that they share.
+//
+//   Prepared prepared;  Prepare(registry, grid, &prepared);
+//   SearchResult part = SearchOfGroup(registry, grid, options, &prepared, group, first, to_beat);
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/search_orders.h"
+#include "io/search_run.h"
+
+namespace shardlab {
+
+struct NamedSchedule {
+  std::shared_ptr<const Schedule> schedule;  // null: it cannot be made
+  std::string refusal;
+  int index = 0;
+};
+
+// What holds for a combination of `vary`.
+struct OtherFacts {
+  int devices = 0;            // 0: not known, its scenario has mistakes
+  double price = 0;           // of a device and hour
+  std::vector<bool> borrows;  // [axis]: its ranks are those of other axes, or nothing is known
+};
+
+struct Prepared {
+  std::map<std::string, NamedSchedule> schedules;
+  std::vector<OtherFacts> others;
+  SearchOrders orders;
+};
+
+// `first`: number of the group's first point. `to_beat`: an objective that so many plans as are
+// asked for have reached.
+SearchResult SearchOfGroup(const PluginRegistry& registry, const SearchGrid& grid,
+                           const SearchOptions& options, Prepared* prepared, int group,
+                           std::int64_t first, double to_beat);
+
+// The better first; of two alike the earlier in the grid.
+bool Better(const Found& a, const Found& b);
+// Keeps the `most` best, sorted.
+void Offer(const Found& found, std::size_t most, std::vector<Found>* best);
+// Keeps those that no other beats; sorted. Of two alike the earlier.
+void OfferPareto(const Found& found, std::vector<Found>* front);
+
+}  // namespace shardlab
