@@ -6,7 +6,7 @@
 //
 //   Roofline roofline;
 //   roofline.Set(device);                    // a RooflineDevice: data sheet and measurements
-//   Seconds t = roofline.OpTime(shape);      // one division, no allocation
+//   Seconds t = roofline.OpTime(shape);      // at most one division of a product, no allocation
 
 #include <algorithm>
 #include <cstdint>
@@ -60,6 +60,8 @@ class Roofline final {
     d_ = device;
     // Constant factors once, so that an op costs one division.
     product_scale_ = 2 * d_.tile_short * d_.tile_long / (d_.peak * d_.product_ceiling);
+    weight_product_scale_ = product_scale_ / kWeightGradientFactor;
+    vector_scale_ = 1 / d_.vector_peak;
     stream_scale_ = 1 / (d_.memory_bandwidth * d_.memory_efficiency);
     classroom_scale_ = 1 / (d_.peak * d_.efficiency);
     per_tile_short_ = 1 / d_.tile_short;
@@ -80,7 +82,7 @@ class Roofline final {
         return Seconds(std::max(Attention(shape), Stream(shape)) + d_.launch);
       default:
         return Seconds(
-            std::max(shape.flops / d_.vector_peak, d_.elementwise_passes * Stream(shape)) +
+            std::max(shape.flops * vector_scale_, d_.elementwise_passes * Stream(shape)) +
             d_.launch);
     }
   }
@@ -115,9 +117,8 @@ class Roofline final {
     const double along_n = Ceil(m * per_tile_short_) * Ceil(n * per_tile_long_);
     const double tiles = std::min(along_m, along_n);
     const double room = Ceil(tiles * per_processor_) * d_.processors;
-    const double scale = shape.phase == Phase::kWeightGradient
-                             ? product_scale_ / kWeightGradientFactor
-                             : product_scale_;
+    const double scale =
+        shape.phase == Phase::kWeightGradient ? weight_product_scale_ : product_scale_;
     return shape.flops * scale * tiles * room * (k + kInnerHalf) / (m * n * (room + tiles) * k);
   }
 
@@ -142,7 +143,8 @@ class Roofline final {
   }
 
   RooflineDevice d_;
-  double product_scale_ = 0, stream_scale_ = 0, classroom_scale_ = 0;
+  double product_scale_ = 0, weight_product_scale_ = 0;  // seconds per FLOP and tile
+  double vector_scale_ = 0, stream_scale_ = 0, classroom_scale_ = 0;
   double per_tile_short_ = 0, per_tile_long_ = 0, per_processor_ = 0;
 };
 

@@ -92,7 +92,28 @@ void AddOps(const Composition& c, Workspace& w) {
   for (std::size_t i = 0; i < count; ++i) FillShape(prices[i], blocks, tokens, &shapes[i]);
   c.hardware->OpTimes(shapes, count, seconds);
   double* const at = Numbers(w);
-  for (const OpSlot& slot : w.slots.ops) at[slot.at] += slot.count * seconds[slot.price];
+  // Sums stay in a register: a sum that goes through memory waits for its last write each time.
+  const OpSlot* slot = w.slots.ops.data();
+  for (const SlotRun& run : w.slots.op_runs) {
+    double sum = 0;
+    for (const OpSlot* const end = slot + run.count; slot != end; ++slot)
+      sum += slot->count * seconds[slot->price];
+    at[run.at] += sum;
+  }
+}
+
+void AddMemory(Workspace& w) {
+  double* const at = Numbers(w);
+  const double* const blocks = w.blocks.data();
+  const double* const degrees = w.degrees.data();
+  const MemorySlot* slot = w.slots.memory.data();
+  for (const SlotRun& run : w.slots.memory_runs) {
+    double sum = 0;
+    for (const MemorySlot* const end = slot + run.count; slot != end; ++slot) {
+      if (slot->when == 0 || degrees[slot->when] > 1) sum += blocks[slot->block];
+    }
+    at[run.at] += sum;
+  }
 }
 
 // Between the first and the last pipeline rank, which are as far apart as neighbours at the most.
@@ -343,9 +364,8 @@ double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrde
 }
 
 // The same with its parts, for the one rank that is reported.
-RankWork Parts(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
-               double prefetch, const Workspace& w) {
-  StageSum sum;
+void Parts(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
+           double prefetch, const Workspace& w, StageSum& sum) {
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     const int stage = StageOf(plan, rank, chunk, order);
     const double before = sum.work.Slot();
@@ -361,7 +381,6 @@ RankWork Parts(const Composition& c, const Plan& plan, int rank, const CompiledO
     sum.work.step_exposed[r] += sum.trailing[r] / late * shown;
     sum.work.step_hidden[r] += sum.trailing[r] / late * (late - shown);
   }
-  return sum.work;
 }
 
 // One micro-batch per slot, equal on all ranks: the schedule's closed form is exact.
@@ -495,9 +514,7 @@ void ComputeCosts(const Composition& c, const Plan& plan, int pipeline_rank, Wor
   }
   double* const at = Numbers(w);
   for (const std::uint16_t slot : w.slots.added) at[slot] = 0;
-  for (const MemorySlot& slot : w.slots.memory) {
-    if (slot.when == 0 || w.degrees[slot.when] > 1) at[slot.at] += w.blocks[slot.block];
-  }
+  AddMemory(w);
   for (const UpdateRow& row : c.form.updates)
     w.costs[row.layer_class].update += UpdateSeconds(c, row, w);
   for (const BufferRow& row : c.form.buffers) {
@@ -535,7 +552,7 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
     costs_of(r);
     w.step_end[Size(r)] = Time(c, plan, r, order, prefetch, travels, w);
     RankMemory& memory = w.memory[Size(r)];
-    memory = MemoryOf(c, plan, r, order, w);
+    FillMemory(c, plan, r, order, w, memory);
     if (memory.total > e.peak) {
       e.peak = memory.total;
       e.worst_rank = r;
@@ -553,9 +570,10 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
   }
   if (w.most_seconds < std::numeric_limits<double>::infinity()) {
     // No rank ends before all of its own work is done.
+    const int passes = plan.micro_batches / w.copies;
     for (int r = 0; r < plan.pipeline; ++r) {
-      const double alone = plan.micro_batches / w.copies * w.slot[Size(r)] + w.step_end[Size(r)] +
-                           OptimizerSeconds(c, w.memory[Size(r)]);
+      const double alone =
+          passes * w.slot[Size(r)] + w.step_end[Size(r)] + OptimizerSeconds(c, w.memory[Size(r)]);
       e.step = std::max(e.step, kRounding * alone);
     }
     if (e.step > w.most_seconds) {
@@ -581,7 +599,9 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
     e.time.optimizer = optimizer;
   }
   costs_of(e.time_rank);
-  const RankWork work = Parts(c, plan, e.time_rank, order, prefetch, w);
+  StageSum sum;
+  Parts(c, plan, e.time_rank, order, prefetch, w, sum);
+  const RankWork& work = sum.work;
   const int passes = plan.micro_batches / w.copies;  // that each of a rank's stages sees
   const double m = passes;
   e.time.forward = m * work.forward;

@@ -48,9 +48,9 @@ double MostHeld(const CompiledOrder& order, int rank, int chunks, const Workspac
 
 }  // namespace
 
-RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
-                    Workspace& w) noexcept {
-  RankMemory memory;
+void FillMemory(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
+                Workspace& w, RankMemory& memory) noexcept {
+  memory = RankMemory();
   const bool pins = order != nullptr && order->splits_backward;
   double working = 0, kept = 0, in_flight = 0, gathered = 0, stays = 0;
   double unsharded = 0, buffer = 0, spare = 0;
@@ -116,7 +116,6 @@ RankMemory MemoryOf(const Composition& c, const Plan& plan, int rank, const Comp
   memory.bytes[Index(Account::kFragmentation)] = machine.fragmentation * Sum(memory.bytes);
   memory.bytes[Index(Account::kOutsideAllocator)] = machine.outside_allocator.value();
   memory.total = Sum(memory.bytes);
-  return memory;
 }
 
 double OptimizerSeconds(const Composition& c, const RankMemory& memory) noexcept {

@@ -67,6 +67,19 @@ TransferSlot SlotOf(const Composition& c, const TransferTerm& term) {
   return to((forward ? cost.blocking_forward : cost.blocking_backward)[role]);
 }
 
+// Sorts by what is added to, and counts what is added to each.
+template <typename Slot>
+std::vector<SlotRun> RunsOf(std::vector<Slot>& slots) {
+  std::stable_sort(slots.begin(), slots.end(),
+                   [](const Slot& a, const Slot& b) { return a.at < b.at; });
+  std::vector<SlotRun> runs;
+  for (const Slot& slot : slots) {
+    if (runs.empty() || runs.back().at != slot.at) runs.push_back({slot.at, 0});
+    ++runs.back().count;
+  }
+  return runs;
+}
+
 }  // namespace
 
 Slots::Slots(const Composition& c) {
@@ -78,6 +91,8 @@ Slots::Slots(const Composition& c) {
     const auto bucket = static_cast<std::size_t>(term.bucket);
     ops.push_back({SlotOf(term.layer_class, cost, cost.seconds[bucket]), term.price, term.count});
   }
+  memory_runs = RunsOf(memory);
+  op_runs = RunsOf(ops);
   for (const TransferTerm& term : c.form.transfer_terms) transfers.push_back(SlotOf(c, term));
 
   const auto add = [&](std::size_t layer_class, const double& member) {

@@ -41,6 +41,10 @@ struct OpSlot {
   std::uint16_t at = 0, price = 0;
   double count = 1;
 };
+// So many neighbours that add to the same number.
+struct SlotRun {
+  std::uint16_t at = 0, count = 0;
+};
 // Adds scale x seconds at `at`, the rest of them at `rest`, and so many calls of the host.
 struct TransferSlot {
   std::uint16_t price = 0, at = 0, rest = 0, calls_at = 0;
@@ -51,8 +55,9 @@ struct TransferSlot {
 
 struct Slots {
   explicit Slots(const Composition& composition);
-  std::vector<MemorySlot> memory;
-  std::vector<OpSlot> ops;
+  std::vector<MemorySlot> memory;  // by `at`
+  std::vector<OpSlot> ops;         // by `at`
+  std::vector<SlotRun> memory_runs, op_runs;
   std::vector<TransferSlot> transfers;
   // What is added to: all else stays 0 or is set.
   std::vector<std::uint16_t> added;

@@ -5,6 +5,18 @@
 
 namespace shardlab {
 
+namespace {
+
+constexpr bool PowerOfTwo(int n) { return (n & (n - 1)) == 0; }
+
+// Of `size` ranks that lie `stride` apart, how many a domain holds.
+int Inside(int domain, int stride, int size) {
+  if (stride * size <= domain) return size;
+  return 2 * stride > domain ? 1 : domain / stride;
+}
+
+}  // namespace
+
 SpanTable::SpanTable(const Mesh& mesh, const std::vector<Tier>& tiers) {
   for (const AtomId atom : mesh.rank_order())
     order_.push_back(atom.valid() ? static_cast<int>(atom.index()) : -1);
@@ -38,6 +50,8 @@ bool SpanTable::Aligned(AtomMask mask) const {
       const auto a = static_cast<std::size_t>(std::countr_zero(rest));
       if (size_[a] == 1) continue;
       const int reach = stride_[a] * size_[a];
+      // Powers of two always nest: no division, which is most of what a span costs.
+      if (PowerOfTwo(domain) && PowerOfTwo(stride_[a]) && PowerOfTwo(size_[a])) continue;
       const bool inside = domain % reach == 0;
       const bool fills = stride_[a] <= domain ? domain % stride_[a] == 0 && reach % domain == 0
                                               : stride_[a] % domain == 0;
@@ -58,10 +72,10 @@ Span SpanTable::Of(AtomMask mask, int pipeline_rank) const {
     int ranks = 1;
     for (unsigned rest = mask; rest != 0; rest &= rest - 1) {
       const auto a = static_cast<std::size_t>(std::countr_zero(rest));
-      if (size_[a] > 1) ranks *= std::clamp(domain_[tier] / stride_[a], 1, size_[a]);
+      ranks *= Inside(domain_[tier], stride_[a], size_[a]);
     }
     span.ranks[tier] = ranks;
-    span.domains[tier] = span.size / ranks;
+    span.domains[tier] = ranks == 1 ? span.size : ranks == span.size ? 1 : span.size / ranks;
     if (ranks == span.size) span.outermost = std::min(span.outermost, static_cast<int>(tier));
   }
   return span;
