@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/text.h"
 
 namespace shardlab {
@@ -42,8 +44,8 @@ Unit UnitOf(const std::string& column, double greatest) {
     base = suffix.symbol;
   }
   const bool seconds = base == "s";
-  // A number without a unit keeps its digits up to a million; no part of a byte is written.
-  const double least_scaled = base.empty() ? 1e6 : 0;
+  // A number without a unit keeps its digits up to 100,000; no part of a byte is written.
+  const double least_scaled = base.empty() ? 1e5 : 0;
   if (greatest >= least_scaled) {
     for (const Prefix& prefix : kPrefixes) {
       if (greatest < prefix.scale * (1 - 1e-9)) continue;
@@ -55,6 +57,13 @@ Unit UnitOf(const std::string& column, double greatest) {
   }
   if (unit.symbol.empty()) unit.symbol = base;
   return unit;
+}
+
+// Without what steps of 0.1 leave behind the sixth digit, and without zeros at the end.
+std::string TickLabel(double value) {
+  double rounded = value;
+  if (!absl::SimpleAtod(absl::StrFormat("%.6g", value), &rounded)) rounded = value;
+  return ShortNumber(rounded);
 }
 
 // 1, 2 or 5 times a power of ten, near `rough`.
@@ -81,7 +90,7 @@ void Linear(const std::vector<double>& values, double scale, PlotAxis* axis) {
   const double first = std::floor(low / scale / step + 1e-9),
                last = std::ceil(high / scale / step - 1e-9);
   for (double i = first; i <= last; ++i)
-    axis->ticks.push_back({i * step * scale, Significant(i * step, 6)});
+    axis->ticks.push_back({i * step * scale, TickLabel(i * step)});
   axis->low = first * step * scale;
   axis->high = last * step * scale;
 }
@@ -95,7 +104,7 @@ void Logarithmic(const std::vector<double>& values, double scale, PlotAxis* axis
     axis->high *= 2;
   }
   if (values.size() <= kMostTicks && AreDoublings(values)) {
-    for (const double value : values) axis->ticks.push_back({value, Significant(value / scale, 6)});
+    for (const double value : values) axis->ticks.push_back({value, TickLabel(value / scale)});
     return;
   }
   const double first = std::floor(std::log10(axis->low / scale)),
@@ -112,7 +121,7 @@ void Logarithmic(const std::vector<double>& values, double scale, PlotAxis* axis
   while (from + 1 < past && ticks[from + 1] <= axis->low * (1 + 1e-9)) ++from;
   while (past > from + 1 && ticks[past - 2] >= axis->high * (1 - 1e-9)) --past;
   for (std::size_t i = from; i < past; ++i)
-    axis->ticks.push_back({ticks[i], Significant(ticks[i] / scale, 6)});
+    axis->ticks.push_back({ticks[i], TickLabel(ticks[i] / scale)});
   axis->low = std::min(axis->low, axis->ticks.front().value);
   axis->high = std::max(axis->high, axis->ticks.back().value);
 }

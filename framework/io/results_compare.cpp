@@ -28,9 +28,11 @@ Json Find(const std::vector<Cell>& cells, const std::string& name) {
   return nullptr;
 }
 
-// How far apart: relative for numbers, beyond any of those for all else.
+// How far apart: relative for numbers, beyond any of those for all else; a value that is missing
+// says the least.
 double Change(const Json& a, const Json& b) {
   constexpr double kOther = 1e300;
+  if (a.is_null() || b.is_null()) return -1;
   if (!a.is_number() || !b.is_number()) return kOther;
   const double from = a.get<double>(), to = b.get<double>();
   return from == 0 ? kOther : std::abs(to / from - 1);
@@ -45,7 +47,7 @@ std::string WordOf(const Json& value) {
 }
 
 std::string ChangeText(const Json& a, const Json& b) {
-  if (!a.is_number() || !b.is_number() || a.get<double>() == 0) return "";
+  if (!a.is_number() || !b.is_number() || a.get<double>() <= 0) return "";
   const double percent = (b.get<double>() / a.get<double>() - 1) * 100;
   return absl::StrCat(percent > 0 ? "+" : "", Significant(percent, 3), " %");
 }

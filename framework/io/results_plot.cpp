@@ -19,8 +19,17 @@ using Json = nlohmann::ordered_json;
 std::string WordOf(const Json& value) {
   if (value.is_null()) return "none";
   if (value.is_string()) return value.get<std::string>();
-  if (value.is_number()) return Significant(value.get<double>(), 6);
+  if (value.is_number()) return ShortNumber(value.get<double>());
   return value.dump();
+}
+
+// Numbers ascending and before words; words stay as the rows have them.
+bool Before(const std::vector<Json>& a, const std::vector<Json>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i].is_number() != b[i].is_number()) return a[i].is_number();
+    if (a[i].is_number() && a[i] != b[i]) return a[i].get<double>() < b[i].get<double>();
+  }
+  return false;
 }
 
 std::vector<std::string> VariedAmong(const StoredSweep& sweep, const std::vector<SweepRow>& rows) {
@@ -113,9 +122,9 @@ class Plotter {
       Wrong("plot.word", "--best chooses points of lines, and --pareto draws none");
   }
 
-  std::string SeriesName(const SweepRow& row) const {
+  static std::string NameOf(const std::vector<Json>& values) {
     std::vector<std::string> words;
-    for (const std::string& column : series_) words.push_back(WordOf(CellOf(row, column)));
+    for (const Json& value : values) words.push_back(WordOf(value));
     return absl::StrJoin(words, ", ");
   }
 
@@ -123,16 +132,19 @@ class Plotter {
     std::int64_t without = 0, illegal = 0;
     std::vector<double> x;
     std::map<std::string, std::size_t> at;
+    std::vector<std::pair<std::vector<Json>, PlotSeries>> named;
     for (const SweepRow& row : rows_) {
       const Json px = CellOf(row, plot_.x_column), py = CellOf(row, plot_.y_column);
       if (!px.is_number() || !py.is_number()) {
         ++(row.legal ? without : illegal);
         continue;
       }
-      const std::string name = SeriesName(row);
-      const auto [found, added] = at.emplace(name, plot_.series.size());
-      if (added) plot_.series.push_back({name, {}});
-      plot_.series[found->second].points.push_back({px.get<double>(), py.get<double>()});
+      std::vector<Json> values;
+      for (const std::string& column : series_) values.push_back(CellOf(row, column));
+      const std::string name = NameOf(values);
+      const auto [found, added] = at.emplace(name, named.size());
+      if (added) named.push_back({std::move(values), {name, {}}});
+      named[found->second].second.points.push_back({px.get<double>(), py.get<double>()});
       x.push_back(px.get<double>());
       if (asked_.log_y && py.get<double>() <= 0 && !diagnostics_.HasErrors())
         Wrong("plot.log", absl::StrCat("--log-y needs ", plot_.y_column, " above 0, and a row has ",
@@ -145,6 +157,9 @@ class Plotter {
             illegal > 0 ? "illegal combinations have no results" : "");
       return;
     }
+    std::stable_sort(named.begin(), named.end(),
+                     [](const auto& a, const auto& b) { return Before(a.first, b.first); });
+    for (auto& [values, series] : named) plot_.series.push_back(std::move(series));
     if (plot_.series.size() > kMostSeries) {
       Wrong("plot.series",
             absl::StrCat("a chart of ", plot_.series.size(), " lines cannot be read; ", kMostSeries,
@@ -233,7 +248,9 @@ std::optional<std::string> ColumnOf(const StoredSweep& sweep, const std::string&
   if (near.empty()) {
     std::vector<std::string> last;
     for (const std::string& column : all) last.push_back(column.substr(column.rfind('.') + 1));
-    near = Nearest(name, last);
+    near = Nearest(name.substr(name.rfind('.') + 1), last);
+    const auto whole = std::find(last.begin(), last.end(), near);
+    if (whole != last.end()) near = all[static_cast<std::size_t>(whole - last.begin())];
   }
   diagnostics->Error("plot.column", {},
                      absl::StrCat(option, " ", name, " is no column of this sweep"),
