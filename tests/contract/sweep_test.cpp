@@ -118,13 +118,20 @@ TEST_F(Sweeps, KilledItGoesOnWithoutLossOrDoubles) {
   std::int64_t next = 0;
   int in_the_middle = 0;
   std::mt19937 random(5);
+  // As long as a whole one takes here, so that kills fall on every part of it.
+  const auto begun = std::chrono::steady_clock::now();
+  Run({"sweep", "large.toml", "--store", "timed.db", "--jobs", "2"});
+  const auto longest =
+      1 + static_cast<unsigned>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                    std::chrono::steady_clock::now() - begun)
+                                    .count());
   for (int kills = 0; kills < 100; ++kills) {
     const pid_t child = fork();
     if (child == 0) {
       RunProgram({"sweep", "large.toml", "--store", "killed.db", "--jobs", "2"});
       _exit(0);
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10 + random() % 60));
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % longest));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
     absl::StatusOr<SweepStore> store = SweepStore::Open("killed.db", true);
@@ -142,7 +149,9 @@ TEST_F(Sweeps, KilledItGoesOnWithoutLossOrDoubles) {
     std::filesystem::remove("killed.db");
     next = 0;
   }
-  std::cout << in_the_middle << " of 100 kills left rows of a part\n";
+  // Else nothing was tested.
+  EXPECT_GT(in_the_middle, 0);
+  std::cout << in_the_middle << " of 100 kills left a part of the rows, of " << longest << " ms\n";
   EXPECT_EQ(Run({"sweep", "large.toml", "--store", "killed.db", "--format", "csv"}).out, whole);
   EXPECT_EQ(Run({"results", "show", "killed.db", "--format", "csv"}).out, whole);
   EXPECT_EQ(Run({"results", "show", "killed.db", "--format", "json"}).out,
