@@ -259,7 +259,10 @@ int ResultsCommand(const std::vector<std::string>& args, Streams streams) {
   const std::string& database = words.size() > 1 ? words[1] : words[0];
   Diagnostics diagnostics;
   std::optional<Condition> keep;
-  if (!keep_text.empty()) keep = Condition::Parse(keep_text, {"--where", 0, 0, ""}, &diagnostics);
+  if (!keep_text.empty())
+    keep = Condition::Parse(keep_text,
+                            {line.values().count("keep") != 0 ? "--keep" : "--where", 0, 0, ""},
+                            &diagnostics);
   if (diagnostics.HasErrors()) {
     line.Tell(diagnostics, {});
     return kWrongInput;
