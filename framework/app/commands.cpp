@@ -44,7 +44,7 @@ constexpr std::array<Command, 13> kCommands = {{
     {"simulate", "a step played event by event: timeline, memory over time, trace",
      &SimulateCommand},
     {"sweep", "every combination of a file's [sweep], to SQLite, CSV and JSON", &SweepCommand},
-    {"results", "stored sweeps: list, filter, export", &ResultsCommand},
+    {"results", "stored sweeps: list, filter, compare, plot, export", &ResultsCommand},
     {"search", "the best legal plans for a model on a machine", &SearchCommand},
     {"schedule", "a pipeline schedule alone, with given times", &ScheduleCommand},
     {"lesson", "the course: 22 steps with live figures and drills", &LessonCommand},

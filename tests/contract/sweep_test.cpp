@@ -4,11 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
+#include <iostream>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -112,13 +116,22 @@ TEST_F(Sweeps, KilledItGoesOnWithoutLossOrDoubles) {
   const std::string whole =
       Run({"sweep", "large.toml", "--store", "whole.db", "--format", "csv"}).out;
   std::int64_t next = 0;
-  for (int kills = 0; kills < 50 && next < 512; ++kills) {
+  int in_the_middle = 0;
+  std::mt19937 random(5);
+  // As long as a whole one takes here, so that kills fall on every part of it.
+  const auto begun = std::chrono::steady_clock::now();
+  Run({"sweep", "large.toml", "--store", "timed.db", "--jobs", "2"});
+  const auto longest =
+      1 + static_cast<unsigned>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                    std::chrono::steady_clock::now() - begun)
+                                    .count());
+  for (int kills = 0; kills < 100; ++kills) {
     const pid_t child = fork();
     if (child == 0) {
       RunProgram({"sweep", "large.toml", "--store", "killed.db", "--jobs", "2"});
       _exit(0);
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20 + 13 * kills));
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % longest));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
     absl::StatusOr<SweepStore> store = SweepStore::Open("killed.db", true);
@@ -129,11 +142,58 @@ TEST_F(Sweeps, KilledItGoesOnWithoutLossOrDoubles) {
     EXPECT_EQ(sweeps->size(), 1u);
     EXPECT_GE((*sweeps)[0].next, next);
     next = (*sweeps)[0].next;
+    in_the_middle += next > 0 && next < 512;
+    if (next < 512) continue;
+    // Whole although it was killed; the next kill is of a new one.
+    EXPECT_EQ(Run({"results", "show", "killed.db", "--format", "csv"}).out, whole);
+    std::filesystem::remove("killed.db");
+    next = 0;
   }
+  // Else nothing was tested.
+  EXPECT_GT(in_the_middle, 0);
+  std::cout << in_the_middle << " of 100 kills left a part of the rows, of " << longest << " ms\n";
   EXPECT_EQ(Run({"sweep", "large.toml", "--store", "killed.db", "--format", "csv"}).out, whole);
   EXPECT_EQ(Run({"results", "show", "killed.db", "--format", "csv"}).out, whole);
   EXPECT_EQ(Run({"results", "show", "killed.db", "--format", "json"}).out,
             Run({"results", "show", "whole.db", "--format", "json"}).out);
+}
+
+// The limit on a file's size stands for a full disk: the write fails in the middle of a sweep.
+TEST_F(Sweeps, AFullDiskIsAnErrorAndLosesNothing) {
+  WriteLarge();
+  const std::string whole =
+      Run({"sweep", "large.toml", "--store", "whole.db", "--format", "csv"}).out;
+  const auto half = static_cast<rlim_t>(std::filesystem::file_size("whole.db") / 2);
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{half, half};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const ProgramRun run = RunProgram({"sweep", "large.toml", "--store", "full.db"});
+    _exit(run.status == 1 && run.err.rfind("error: ", 0) == 0 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "no error was told";
+  {
+    absl::StatusOr<SweepStore> store = SweepStore::Open("full.db", true);
+    ASSERT_TRUE(store.ok()) << store.status();
+    const auto sweeps = store->List();
+    ASSERT_TRUE(sweeps.ok()) << sweeps.status();
+    ASSERT_EQ(sweeps->size(), 1u);
+    EXPECT_GT((*sweeps)[0].next, 0);
+    EXPECT_LT((*sweeps)[0].next, 512);
+  }
+  EXPECT_EQ(Run({"sweep", "large.toml", "--store", "full.db", "--format", "csv"}).out, whole);
+}
+
+TEST_F(Sweeps, AFolderThatIsNotThereOrNoFolderIsAnError) {
+  WriteFile("file", "");
+  for (const char* store : {"none/runs.db", "file/runs.db", "."}) {
+    const ProgramRun run = RunProgram({"sweep", "s.toml", "--store", store});
+    EXPECT_EQ(run.status, 2) << store;
+    EXPECT_THAT(run.err, HasSubstr("cannot be used as a store")) << store;
+  }
 }
 
 TEST_F(Sweeps, AResumedSweepPrintsWhatAWholeOneDoes) {
