@@ -669,7 +669,7 @@ TEST_F(Contract, PluginsListAndShow) {
       }
     }
     EXPECT_EQ(kinds, std::set<std::string>(
-                         {"hardware", "model", "network", "optimizer", "schedule", "strategy"}));
+                         {"export", "hardware", "model", "network", "optimizer", "schedule", "strategy"}));
   }
   for (const std::string& name : BuiltPlugins().Names("strategy")) {
     const ProgramRun run = RunProgram({"plugins", "show", name, "--format", "json"});
