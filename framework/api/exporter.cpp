@@ -49,6 +49,14 @@ std::vector<std::int64_t> ExportInput::Integers(const std::string& path) const {
   return numbers;
 }
 
+std::string ExportInput::Title() const {
+  std::string title = Text("scenario");
+  for (char& c : title) {
+    if (static_cast<unsigned char>(c) < ' ' || c == '"' || c == '\\' || c == '\x7f') c = ' ';
+  }
+  return title;
+}
+
 void ExportInput::Cannot(const std::string& key, const std::string& message,
                          const std::string& remedy) const {
   diagnostics_->Error("export.unsupported", place_of_(key), message, remedy);

@@ -40,6 +40,8 @@ class SHARDLAB_EXPORT ExportInput final {
   bool Boolean(const std::string& path, bool otherwise = false) const;
   std::string Text(const std::string& path, const std::string& otherwise = "") const;
   std::vector<std::int64_t> Integers(const std::string& path) const;
+  // The scenario's name, on one line and without quotes: it goes into comments of other languages.
+  std::string Title() const;
 
   // An error at a scenario key: what the framework cannot do, why, and what to set instead.
   void Cannot(const std::string& key, const std::string& message, const std::string& remedy) const;

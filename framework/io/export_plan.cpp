@@ -41,8 +41,8 @@ Value FromJson(const Json& json) {
 Place PlaceOf(const Scenario& scenario, const std::string& key) {
   for (std::string at = key; !at.empty();) {
     if (const Value* value = scenario.root.FindPath(at); value != nullptr) {
-      Place place = value->place.line > 0 || value->key_place.line == 0 ? value->place
-                                                                        : value->key_place;
+      Place place =
+          value->place.line > 0 || value->key_place.line == 0 ? value->place : value->key_place;
       place.key = key;
       return place;
     }
@@ -150,8 +150,7 @@ std::string ExportedLines(const ExportedPlan& exported, const std::vector<std::s
   for (const std::string& word : words)
     if (met.count(word) == 0) missing->push_back(word);
   std::size_t indent = std::string::npos;
-  for (const std::string& line : lines)
-    indent = std::min(indent, line.find_first_not_of(' '));
+  for (const std::string& line : lines) indent = std::min(indent, line.find_first_not_of(' '));
   std::string out;
   for (const std::string& line : lines)
     absl::StrAppend(&out, out.empty() ? "" : "\n", line.substr(indent));

@@ -12,8 +12,9 @@ std::int64_t BlockParameters(const ExportInput& plan) {
   const std::int64_t table = plan.Integer("resolved.model.vocabulary") *
                              plan.Integer("resolved.model.hidden") *
                              (plan.Boolean("resolved.model.tied") ? 1 : 2);
+  const std::int64_t norm = plan.Integer("resolved.model.hidden");  // the last one
   const std::int64_t layers = std::max<std::int64_t>(1, plan.Integer("model.layers", 1));
-  return std::max<std::int64_t>(1, (plan.Integer("model.parameters") - table) / layers);
+  return std::max<std::int64_t>(1, (plan.Integer("model.parameters") - table - norm) / layers);
 }
 
 std::string Server(const ExportInput& plan, std::int64_t* per_server) {
@@ -75,7 +76,7 @@ std::string ConfigText(const ExportInput& plan) {
 std::string TrainText(const ExportInput& plan) {
   const bool pipeline = plan.Integer("plan.pipeline", 1) > 1,
              replays = plan.Text("plan.recompute.mode", "none") == "full";
-  std::string text = absl::StrCat("\"\"\"", plan.Text("scenario"),
+  std::string text = absl::StrCat("\"\"\"", plan.Title(),
                                   "\n\nFor DeepSpeed 0.17.0; launch.sh starts it. What os.environ "
                                   "reads here is for the user to fill in.\n\"\"\"\n\n");
   absl::StrAppend(&text, "import json\nimport os\n");
@@ -83,18 +84,19 @@ std::string TrainText(const ExportInput& plan) {
   absl::StrAppend(&text, "\nimport deepspeed\nimport torch\n");
   if (!pipeline)
     absl::StrAppend(&text, "from transformers import AutoConfig, AutoModelForCausalLM\n");
-  absl::StrAppend(&text, "\nSEQUENCE_LENGTH = ", plan.Integer("plan.sequence_length"),
-                  "\nPARAMETERS = ", plan.Integer("model.parameters"),
-                  "\nSTEPS = int(os.environ[\"STEPS\"])\n\n"
-                  "with open(os.path.join(os.path.dirname(__file__), \"ds_config.json\")) as file:\n"
-                  "    config = json.load(file)\n"
-                  "config[\"optimizer\"][\"params\"][\"lr\"] = float(os.environ[\"LR\"])\n\n"
-                  "# A flat file of int32 tokens: each row is one sequence.\n"
-                  "tokens = torch.from_file(os.environ[\"DATA_PATH\"], dtype=torch.int32,\n"
-                  "                         size=os.path.getsize(os.environ[\"DATA_PATH\"]) // 4)\n"
-                  "rows = tokens[: tokens.numel() // SEQUENCE_LENGTH * SEQUENCE_LENGTH]\n"
-                  "rows = rows.view(-1, SEQUENCE_LENGTH)\n\n"
-                  "deepspeed.init_distributed()\n");
+  absl::StrAppend(
+      &text, "\nSEQUENCE_LENGTH = ", plan.Integer("plan.sequence_length"),
+      "\nPARAMETERS = ", plan.Integer("model.parameters"),
+      "\nSTEPS = int(os.environ[\"STEPS\"])\n\n"
+      "with open(os.path.join(os.path.dirname(__file__), \"ds_config.json\")) as file:\n"
+      "    config = json.load(file)\n"
+      "config[\"optimizer\"][\"params\"][\"lr\"] = float(os.environ[\"LR\"])\n\n"
+      "# A flat file of int32 tokens: each row is one sequence.\n"
+      "tokens = torch.from_file(os.environ[\"DATA_PATH\"], dtype=torch.int32,\n"
+      "                         size=os.path.getsize(os.environ[\"DATA_PATH\"]) // 4)\n"
+      "rows = tokens[: tokens.numel() // SEQUENCE_LENGTH * SEQUENCE_LENGTH]\n"
+      "rows = rows.view(-1, SEQUENCE_LENGTH)\n\n"
+      "deepspeed.init_distributed()\n");
   if (pipeline) {
     absl::StrAppend(
         &text,
@@ -117,21 +119,24 @@ std::string TrainText(const ExportInput& plan) {
   absl::StrAppend(
       &text,
       "model_config = AutoConfig.from_pretrained(os.environ[\"MODEL_PATH\"])\n"
+      "model_config.use_cache = False\n"
       "with deepspeed.zero.Init(config_dict_or_path=config, enabled=config[\"zero_optimization\"]"
       "[\"stage\"] == 3):\n"
-      "    model = AutoModelForCausalLM.from_config(model_config)\n"
+      "    model = AutoModelForCausalLM.from_config(model_config, attn_implementation=\"",
+      plan.Text("resolved.training.attention") == "fused" ? "sdpa" : "eager",
+      "\")\n"
       "count = sum(getattr(p, \"ds_numel\", p.numel()) for p in model.parameters())\n"
-      "assert count == PARAMETERS, f\"MODEL_PATH has {count} parameters, the plan {PARAMETERS}\"\n");
+      "assert count == PARAMETERS, f\"MODEL_PATH has {count} parameters, the plan "
+      "{PARAMETERS}\"\n");
   if (replays) absl::StrAppend(&text, "model.gradient_checkpointing_enable()\n");
-  absl::StrAppend(
-      &text,
-      "engine, _, loader, _ = deepspeed.initialize(\n    model=model, config=config, "
-      "model_parameters=model.parameters(), training_data=rows\n)\n"
-      "batches = iter(loader)\n"
-      "for _ in range(STEPS * config[\"gradient_accumulation_steps\"]):\n"
-      "    batch = next(batches).long().to(engine.device)\n"
-      "    loss = engine(input_ids=batch, labels=batch).loss\n"
-      "    engine.backward(loss)\n    engine.step()\n");
+  absl::StrAppend(&text,
+                  "engine, _, loader, _ = deepspeed.initialize(\n    model=model, config=config, "
+                  "model_parameters=model.parameters(), training_data=rows\n)\n"
+                  "batches = iter(loader)\n"
+                  "for _ in range(STEPS * config[\"gradient_accumulation_steps\"]):\n"
+                  "    batch = next(batches).long().to(engine.device)\n"
+                  "    loss = engine(input_ids=batch, labels=batch).loss\n"
+                  "    engine.backward(loss)\n    engine.step()\n");
   return text;
 }
 
@@ -140,19 +145,19 @@ std::string LaunchText(const ExportInput& plan) {
   const std::string servers = Server(plan, &per_server);
   const bool pipeline = plan.Integer("plan.pipeline", 1) > 1;
   std::string text = absl::StrCat(
-      "#!/usr/bin/env bash\n# ", plan.Text("scenario"), "\n# DeepSpeed 0.17.0 on ",
+      "#!/usr/bin/env bash\n# ", plan.Title(), "\n# DeepSpeed 0.17.0 on ",
       plan.Integer("hardware.devices"), " GPUs.\nset -euo pipefail\n\n",
       "# To fill in: set these before the start.\n",
       "export DATA_PATH=${DATA_PATH:?a flat file of int32 tokens}\n",
       pipeline ? "export MODEL_FILE=${MODEL_FILE:?a Python file that defines layers, loss, block}\n"
-               : "export MODEL_PATH=${MODEL_PATH:?a folder with the model's config.json}\n",
+               : "export MODEL_PATH=${MODEL_PATH:?a folder with the config.json of the model}\n",
       "export LR=${LR:?the learning rate} STEPS=${STEPS:?the number of steps}\n");
   if (servers == "1") {
     absl::StrAppend(&text, "\ndeepspeed --num_gpus ", per_server, " ");
   } else {
     absl::StrAppend(&text,
-                    "HOSTFILE=${HOSTFILE:?a file of lines \"server slots=", per_server,
-                    "\"}\n\ndeepspeed --hostfile \"$HOSTFILE\" --num_nodes ", servers,
+                    "HOSTFILE=${HOSTFILE:?a file with a line like server1 slots=", per_server,
+                    " for each server}\n\ndeepspeed --hostfile \"$HOSTFILE\" --num_nodes ", servers,
                     " --num_gpus ", per_server, " ");
   }
   return absl::StrCat(text, "\\\n  \"$(dirname \"${BASH_SOURCE[0]}\")/train.py\"\n");

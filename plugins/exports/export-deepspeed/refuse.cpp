@@ -43,9 +43,10 @@ void RefuseDegrees(const ExportInput& plan) {
   }
   const std::vector<std::int64_t> layers = plan.Integers("plan.layers");
   if (std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) != layers.end()) {
-    plan.Cannot("schedule.layers",
-                "DeepSpeed counts layers of one type evenly over the stages, and this cut is uneven",
-                "use a pipeline degree that divides the layers");
+    plan.Cannot(
+        "schedule.layers",
+        "DeepSpeed counts layers of one type evenly over the stages, and this cut is uneven",
+        "use a pipeline degree that divides the layers");
   }
 }
 
@@ -59,7 +60,8 @@ void RefuseState(const ExportInput& plan) {
                 "this export has no form of state that is cut within a group alone",
                 "use strategy.zero");
   }
-  const std::int64_t data = plan.Integer("plan.data", 1), shard = plan.Integer("plan.fsdp_shard", 1);
+  const std::int64_t data = plan.Integer("plan.data", 1),
+                     shard = plan.Integer("plan.fsdp_shard", 1);
   if (plan.Find("resolved.strategy.fsdp") != nullptr) {
     if (shard != data) {
       plan.Cannot("strategy.fsdp.shard",
@@ -86,7 +88,8 @@ void RefuseState(const ExportInput& plan) {
                 "set strategy.zero.stage = 3, or offload = \"optimizer\"");
   }
   if (plan.Text("plan.offload", "none") == "optimizer" && plan.Integer("plan.zero_stage") == 0) {
-    plan.Cannot("strategy.zero.offload", "DeepSpeed keeps optimizer state on the host with ZeRO only",
+    plan.Cannot("strategy.zero.offload",
+                "DeepSpeed keeps optimizer state on the host with ZeRO only",
                 "set strategy.zero.stage = 1");
   }
 }
@@ -104,8 +107,8 @@ void RefusePrecision(const ExportInput& plan) {
   }
   if (dtype("compute") != weights) {
     plan.Cannot("precision.compute",
-                absl::StrCat("DeepSpeed computes in the dtype of the weights, ", weights, ", not in ",
-                             dtype("compute")),
+                absl::StrCat("DeepSpeed computes in the dtype of the weights, ", weights,
+                             ", not in ", dtype("compute")),
                 absl::StrCat("set precision.compute = \"", weights, "\""));
   }
   const std::string master = half ? "fp32" : "none";
@@ -121,10 +124,10 @@ void RefusePrecision(const ExportInput& plan) {
   }
   const std::string gradients = dtype("gradients");
   if (gradients != "fp32" && gradients != weights) {
-    plan.Cannot("precision.gradients",
-                absl::StrCat("DeepSpeed keeps gradients in fp32 or in the dtype of the weights, ",
-                             weights),
-                absl::StrCat("set precision.gradients = \"", weights, "\""));
+    plan.Cannot(
+        "precision.gradients",
+        absl::StrCat("DeepSpeed keeps gradients in fp32 or in the dtype of the weights, ", weights),
+        absl::StrCat("set precision.gradients = \"", weights, "\""));
   }
   if (weights == "bf16" && gradients == "bf16" && plan.Integer("plan.zero_stage") == 0) {
     plan.Cannot("precision.gradients",
@@ -142,9 +145,10 @@ void RefuseRest(const ExportInput& plan) {
   }
   const std::string mode = plan.Text("plan.recompute.mode", "none");
   if (mode == "selective") {
-    plan.Cannot("strategy.checkpointing.mode",
-                "the code of the model decides what DeepSpeed replays; its switch is for whole blocks",
-                "legal: \"none\", \"full\"");
+    plan.Cannot(
+        "strategy.checkpointing.mode",
+        "the code of the model decides what DeepSpeed replays; its switch is for whole blocks",
+        "legal: \"none\", \"full\"");
   }
   if (mode == "full" && (plan.Integer("plan.recompute.stride", 1) > 1 ||
                          plan.Find("plan.recompute.layers") != nullptr)) {

@@ -62,8 +62,7 @@ void CheckRest(const ExportInput& plan) {
   }
   const std::string mode = plan.Text("plan.recompute.mode", "none");
   if (mode == "selective") {
-    plan.Cannot("strategy.checkpointing.mode",
-                "this export replays blocks, not the ops within one",
+    plan.Cannot("strategy.checkpointing.mode", "this export replays blocks, not the ops within one",
                 "legal: \"none\", \"full\"");
   }
   if (mode == "full" && plan.Integer("plan.recompute.segment", 1) > 1) {
@@ -92,16 +91,17 @@ ShardedDtypes Check(const ExportInput& plan) {
   if (master == "none") {
     // The optimizer steps on the shards themselves, in their dtype.
     if (gradients != weights || moments != weights) {
-      plan.Cannot("precision.gradients",
-                  absl::StrCat("FSDP2 keeps gradients and moments in the dtype of its shards, ",
-                               weights),
-                  "set precision.recipe = \"fsdp-mixed\" or \"pure-bf16\"");
+      plan.Cannot(
+          "precision.gradients",
+          absl::StrCat("FSDP2 keeps gradients and moments in the dtype of its shards, ", weights),
+          "set precision.recipe = \"fsdp-mixed\" or \"pure-bf16\"");
     }
     return {weights, compute, dtype("gradient_reduce")};
   }
   if (master != "fp32" || gradients == "fp32" || moments != "fp32") {
     plan.Cannot("precision.master",
-                absl::StrCat("FSDP2 keeps no ", master, " copy beside its weights: its shards are "
+                absl::StrCat("FSDP2 keeps no ", master,
+                             " copy beside its weights: its shards are "
                              "fp32, gradients and moments too, and come to 16 bytes a parameter"),
                 "set precision.recipe = \"fsdp-mixed\"");
   } else {

@@ -15,14 +15,14 @@ std::string Wrapping(const ExportInput& plan) {
   const bool frees = plan.Boolean("resolved.strategy.fsdp.reshard_after_forward", true);
   const std::int64_t blocks = plan.Integer("resolved.strategy.fsdp.blocks_per_unit", 1),
                      prefetch = plan.Integer("resolved.strategy.fsdp.prefetch", 1);
-  const std::string how = absl::StrCat("mesh=mesh, mp_policy=policy, reshard_after_forward=",
-                                       frees ? "True" : "False", ", offload_policy=offload)\n");
-  std::string text;
+  const std::string how = "mesh=mesh, mp_policy=policy, **rest)\n";
+  std::string text = absl::StrCat("rest = {\"reshard_after_forward\": ", frees ? "True" : "False",
+                                  ", \"offload_policy\": offload}\n");
   if (blocks == 1) {
-    text = absl::StrCat("for layer in layers:\n    fully_shard(layer, ", how);
+    absl::StrAppend(&text, "for layer in layers:\n    fully_shard(layer, ", how);
   } else {
-    text = absl::StrCat("for first in range(0, len(layers), ", blocks,
-                        "):\n    fully_shard(list(layers[first : first + ", blocks, "]), ", how);
+    absl::StrAppend(&text, "for first in range(0, len(layers), ", blocks,
+                    "):\n    fully_shard(list(layers[first : first + ", blocks, "]), ", how);
   }
   absl::StrAppend(&text, "fully_shard(model, ", how);
   if (prefetch > 1) {
@@ -60,7 +60,7 @@ std::string Mesh(const ExportInput& plan) {
 std::string Head(const ExportInput& plan) {
   const std::int64_t devices = plan.Integer("hardware.devices", 1);
   return absl::StrCat(
-      "\"\"\"", plan.Text("scenario"),
+      "\"\"\"", plan.Title(),
       "\n\nFor PyTorch 2.6.0 (FSDP2) and the transformers and accelerate libraries, on ", devices,
       " GPUs. What os.environ reads here\nis for the user to fill in: MODEL_PATH a folder with the "
       "model's config.json, DATA_PATH a flat file of int32\ntokens, LR, STEPS. On each server:\n\n"
@@ -79,35 +79,34 @@ std::string Head(const ExportInput& plan) {
       "from transformers import AutoConfig, AutoModelForCausalLM\n\n");
 }
 
-std::string Model(const ExportInput& plan, const ShardedDtypes& dtypes) {
+std::string Model(const ExportInput& plan) {
   const bool offloads = plan.Text("plan.offload", "none") == "all";
   std::string text = absl::StrCat(
       "config = AutoConfig.from_pretrained(os.environ[\"MODEL_PATH\"])\n"
       "config.use_cache = False\n"
       "with init_empty_weights(include_buffers=False):\n"
-      "    model = AutoModelForCausalLM.from_config(config, torch_dtype=",
-      Torch(dtypes.kept), ", attn_implementation=\"",
+      "    model = AutoModelForCausalLM.from_config(config, torch_dtype=KEPT, "
+      "attn_implementation=\"",
       plan.Text("resolved.training.attention") == "fused" ? "sdpa" : "eager",
       "\")\ncount = sum(p.numel() for p in model.parameters())\n"
       "assert count == PARAMETERS, f\"MODEL_PATH has {count} parameters, the plan {PARAMETERS}\"\n"
-      "layers = next(m for m in model.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == "
-      "LAYERS)\n",
-      Replaying(plan), "\npolicy = MixedPrecisionPolicy(param_dtype=", Torch(dtypes.gathered),
-      ", reduce_dtype=", Torch(dtypes.reduced), ")\noffload = ",
+      "layers = next(m for m in model.modules() if isinstance(m, torch.nn.ModuleList) and "
+      "len(m) == LAYERS)\n",
+      Replaying(plan),
+      "\npolicy = MixedPrecisionPolicy(param_dtype=GATHERED, reduce_dtype=REDUCED)\noffload = ",
       offloads ? "CPUOffloadPolicy(pin_memory=True)" : "OffloadPolicy()", "\n", Wrapping(plan),
       "\nhome = \"", offloads ? "cpu" : "cuda",
       "\"  # of the shards; none of them has any memory yet\n"
       "model._apply(lambda t: torch.empty_like(t, device=home) if t.device.type == \"meta\" else "
       "t.to(\"cuda\"))\n");
   if (plan.Boolean("resolved.model.tied")) absl::StrAppend(&text, "model.tie_weights()\n");
-  return absl::StrCat(
-      text,
-      "with torch.no_grad():\n"
-      "    for name, parameter in model.named_parameters():\n"
-      "        if parameter.dim() > 1:\n"
-      "            torch.nn.init.normal_(parameter, std=0.02)\n"
-      "        else:\n"
-      "            parameter.fill_(0.0 if name.endswith(\"bias\") else 1.0)\n\n");
+  return absl::StrCat(text,
+                      "with torch.no_grad():\n"
+                      "    for name, parameter in model.named_parameters():\n"
+                      "        if parameter.dim() > 1:\n"
+                      "            torch.nn.init.normal_(parameter, std=0.02)\n"
+                      "        else:\n"
+                      "            parameter.fill_(0.0 if name.endswith(\"bias\") else 1.0)\n\n");
 }
 
 }  // namespace
@@ -115,16 +114,19 @@ std::string Model(const ExportInput& plan, const ShardedDtypes& dtypes) {
 std::vector<ExportedFile> ExportFsdp::Files(const ExportInput& plan) const {
   const ShardedDtypes dtypes = Check(plan);
   std::string text = Head(plan);
-  absl::StrAppend(&text, "LAYERS = ", plan.Integer("model.layers"), "\nPARAMETERS = ",
-                  plan.Integer("model.parameters"),
+  absl::StrAppend(&text, "LAYERS = ", plan.Integer("model.layers"),
+                  "\nPARAMETERS = ", plan.Integer("model.parameters"),
                   "\nSEQUENCE_LENGTH = ", plan.Integer("plan.sequence_length"),
                   "\nMICRO_BATCH = ", plan.Integer("plan.micro_batch_size"),
                   "\nMICRO_BATCHES = ", plan.Integer("plan.micro_batches"),
-                  "  # of a rank and step: global batch ",
-                  plan.Integer("plan.global_batch_size"),
-                  "\n\ndist.init_process_group(\"cpu:gloo,cuda:nccl\")\n"
+                  "  # of a rank and step: global batch ", plan.Integer("plan.global_batch_size"),
+                  "\nKEPT = ", Torch(dtypes.kept),
+                  "  # shards, their gradients and moments\nGATHERED = ", Torch(dtypes.gathered),
+                  "  # a block, just before its use\nREDUCED = ", Torch(dtypes.reduced),
+                  "  # gradients, while they travel\n",
+                  "\ndist.init_process_group(\"cpu:gloo,cuda:nccl\")\n"
                   "torch.cuda.set_device(int(os.environ[\"LOCAL_RANK\"]))\n",
-                  Mesh(plan), "\n", Model(plan, dtypes));
+                  Mesh(plan), "\n", Model(plan));
   absl::StrAppend(
       &text,
       "optimizer = torch.optim.AdamW(model.parameters(), lr=float(os.environ[\"LR\"]))\n"

@@ -46,7 +46,9 @@ Flags OptimizerFlags(const ExportInput& plan) {
 
 }  // namespace
 
-void ExportMegatron::Init(const InitContext& context) { models_ = context.read_toml("models.toml"); }
+void ExportMegatron::Init(const InitContext& context) {
+  models_ = context.read_toml("models.toml");
+}
 
 std::vector<ExportedFile> ExportMegatron::Files(const ExportInput& plan) const {
   const std::string preset = plan.Text("resolved.model.preset");
@@ -66,11 +68,10 @@ std::vector<ExportedFile> ExportMegatron::Files(const ExportInput& plan) const {
   const Flags recompute = RecomputeFlags(plan);
   const Flags optimizer = OptimizerFlags(plan);
 
-  const std::int64_t devices = plan.Integer("hardware.devices"),
-                     server = DevicesPerServer(plan);
+  const std::int64_t devices = plan.Integer("hardware.devices"), server = DevicesPerServer(plan);
   std::string text = absl::StrCat(
-      "#!/usr/bin/env bash\n# ", plan.Text("scenario"), "\n# For Megatron-LM core_v0.13.0 on ",
-      devices, " GPUs. Data parallelism has no flag, it is what is left: ", devices, " / (",
+      "#!/usr/bin/env bash\n# ", plan.Title(), "\n# For Megatron-LM core_v0.13.0 on ", devices,
+      " GPUs. Data parallelism has no flag, it is what is left: ", devices, " / (",
       plan.Integer("plan.tensor"), " x ", plan.Integer("plan.context"), " x ",
       plan.Integer("plan.pipeline"), ") = ", plan.Integer("plan.data"), ";\n# micro-batches are ",
       plan.Integer("plan.global_batch_size"), " / (", plan.Integer("plan.micro_batch_size"), " x ",

@@ -67,7 +67,7 @@ void Positions(const ExportInput& plan, const Value* known, Flags* flags,
           absl::StrCat("--rotary-base ", static_cast<std::int64_t>(number("rotary_base"))));
     } else {
       flags->emplace_back("--rotary-base \"$ROTARY_BASE\"");
-      fill->emplace_back("ROTARY_BASE=${ROTARY_BASE:?rope_theta of the model's config.json}");
+      fill->emplace_back("ROTARY_BASE=${ROTARY_BASE:?rope_theta, of config.json}");
     }
     if (number("rope_scaling_factor") > 0) {
       flags->emplace_back("--use-rope-scaling");
@@ -91,9 +91,8 @@ void Experts(const ExportInput& plan, Flags* flags) {
   flags->push_back(absl::StrCat("--moe-ffn-hidden-size ", width));
   flags->emplace_back("--moe-grouped-gemm");
   if (const std::int64_t shared = Dimension(plan, "shared_experts"); shared > 0) {
-    flags->push_back(
-        absl::StrCat("--moe-shared-expert-intermediate-size ",
-                     plan.Integer("resolved.model.shared_ffn", shared * width)));
+    flags->push_back(absl::StrCat("--moe-shared-expert-intermediate-size ",
+                                  plan.Integer("resolved.model.shared_ffn", shared * width)));
   }
   const std::int64_t dense = Dimension(plan, "dense_layers"), every = Dimension(plan, "moe_every"),
                      layers = Dimension(plan, "layers");
@@ -130,8 +129,8 @@ Flags ModelFlags(const ExportInput& plan, const Value* known, std::vector<std::s
   Flags flags = {absl::StrCat("--num-layers ", Dimension(plan, "layers")),
                  absl::StrCat("--hidden-size ", Dimension(plan, "hidden"))};
   // Without a plain MLP anywhere the width of the experts stands for it.
-  flags.push_back(absl::StrCat("--ffn-hidden-size ",
-                               ffn > 0 ? ffn : Dimension(plan, "expert_ffn")));
+  flags.push_back(
+      absl::StrCat("--ffn-hidden-size ", ffn > 0 ? ffn : Dimension(plan, "expert_ffn")));
   flags.push_back(absl::StrCat("--num-attention-heads ", heads));
   if (Dimension(plan, "kv_lora") == 0) {
     if (groups > 0 && groups != heads) {
@@ -144,9 +143,8 @@ Flags ModelFlags(const ExportInput& plan, const Value* known, std::vector<std::s
   Experts(plan, &flags);
   // Only models with a plain MLP name its activation.
   if (plan.Find("resolved.model.activation") == nullptr) flags.emplace_back("--swiglu");
-  flags.push_back(absl::StrCat("--normalization ", plan.Text("resolved.model.norm") == "rms"
-                                                       ? "RMSNorm"
-                                                       : "LayerNorm"));
+  flags.push_back(absl::StrCat(
+      "--normalization ", plan.Text("resolved.model.norm") == "rms" ? "RMSNorm" : "LayerNorm"));
   if (plan.Text("resolved.model.qk_norm") == "head") flags.emplace_back("--qk-layernorm");
   Positions(plan, known, &flags, fill);
   const double dropout = plan.Number("resolved.training.dropout");

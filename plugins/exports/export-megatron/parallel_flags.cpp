@@ -19,10 +19,10 @@ void CheckStrategies(const ExportInput& plan) {
     const Value* plugin = table.Find("plugin");
     const std::string kind = plugin != nullptr ? plugin->text : name;
     if (std::find(kStrategies.begin(), kStrategies.end(), kind) != kStrategies.end()) continue;
-    plan.Cannot(absl::StrCat("strategy.", name),
-                absl::StrCat("the distributed optimizer of Megatron-LM core_v0.13.0 has no form of ",
-                             kind),
-                "use strategy.zero with stage 0 or 1 here, or export fsdp");
+    plan.Cannot(
+        absl::StrCat("strategy.", name),
+        absl::StrCat("the distributed optimizer of Megatron-LM core_v0.13.0 has no form of ", kind),
+        "use strategy.zero with stage 0 or 1 here, or export fsdp");
   }
 }
 
@@ -49,8 +49,8 @@ void ScheduleFlags(const ExportInput& plan, Flags* flags) {
     return;
   }
   const std::vector<std::int64_t> layers = plan.Integers("plan.layers");
-  const bool even = std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) ==
-                    layers.end();
+  const bool even =
+      std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) == layers.end();
   if (!even) {
     flags->push_back(absl::StrCat("--pipeline-model-parallel-layout \"", LayoutOf(layers), "\""));
   } else if (chunks > 1 && !layers.empty()) {
@@ -83,9 +83,10 @@ void StateFlags(const ExportInput& plan, Flags* flags) {
     flags->emplace_back("--optimizer-cpu-offload");
     flags->emplace_back("--optimizer-offload-fraction 1.0");
     if (stage != 1)
-      plan.Cannot("strategy.zero.stage",
-                  "Megatron-LM keeps optimizer state on the host only with its distributed optimizer",
-                  "set strategy.zero.stage = 1");
+      plan.Cannot(
+          "strategy.zero.stage",
+          "Megatron-LM keeps optimizer state on the host only with its distributed optimizer",
+          "set strategy.zero.stage = 1");
   } else if (offload != "none") {
     plan.Cannot("strategy.zero.offload", "Megatron-LM keeps weights and gradients on the device",
                 "legal: \"none\", \"optimizer\"");
@@ -121,18 +122,18 @@ Flags ParallelFlags(const ExportInput& plan) {
   CheckStrategies(plan);
   const std::int64_t tensor = plan.Integer("plan.tensor", 1),
                      context = plan.Integer("plan.context", 1);
-  Flags flags = {
-      absl::StrCat("--tensor-model-parallel-size ", tensor),
-      absl::StrCat("--pipeline-model-parallel-size ", plan.Integer("plan.pipeline", 1)),
-      absl::StrCat("--context-parallel-size ", context)};
+  Flags flags = {absl::StrCat("--tensor-model-parallel-size ", tensor),
+                 absl::StrCat("--pipeline-model-parallel-size ", plan.Integer("plan.pipeline", 1)),
+                 absl::StrCat("--context-parallel-size ", context)};
   if (tensor > 1 && plan.Boolean("plan.sequence_parallel"))
     flags.emplace_back("--sequence-parallel");
   if (tensor > 1 && plan.Number("resolved.strategy.tensor.overlap") > 0)
     flags.emplace_back("--tp-comm-overlap");
   if (context > 1) {
     const std::string method = plan.Text("plan.context_method", "ring");
-    flags.push_back(absl::StrCat(
-        "--cp-comm-type ", method == "ring" ? "p2p" : method == "gather" ? "allgather" : "a2a"));
+    flags.push_back(absl::StrCat("--cp-comm-type ", method == "ring"     ? "p2p"
+                                                    : method == "gather" ? "allgather"
+                                                                         : "a2a"));
   }
   ScheduleFlags(plan, &flags);
   StateFlags(plan, &flags);
@@ -204,27 +205,27 @@ Flags PrecisionFlags(const ExportInput& plan) {
     plan.Cannot("precision.master", "Megatron-LM keeps no second copy of fp32 weights",
                 "set precision.master = \"none\"");
   } else if (weights != "fp32") {
-    plan.Cannot("precision.parameters",
-                absl::StrCat("Megatron-LM core_v0.13.0 keeps weights in bf16, fp16 or fp32, not ",
-                             weights),
-                "set precision.parameters = \"bf16\"");
+    plan.Cannot(
+        "precision.parameters",
+        absl::StrCat("Megatron-LM core_v0.13.0 keeps weights in bf16, fp16 or fp32, not ", weights),
+        "set precision.parameters = \"bf16\"");
   }
   if (compute == "fp8") {
     flags.emplace_back("--fp8-format hybrid");
   } else if (compute != weights) {
-    plan.Cannot("precision.compute",
-                absl::StrCat("Megatron-LM computes in the weights' dtype, ", weights, ", not in ",
-                             compute),
-                absl::StrCat("set precision.compute = \"", weights, "\""));
+    plan.Cannot(
+        "precision.compute",
+        absl::StrCat("Megatron-LM computes in the weights' dtype, ", weights, ", not in ", compute),
+        absl::StrCat("set precision.compute = \"", weights, "\""));
   }
   // bf16 alone means that gradients are summed and reduced in 4 bytes.
   if (gradients == "bf16" && weights == "bf16") {
     flags.emplace_back("--grad-reduce-in-bf16");
   } else if (gradients != "fp32" && gradients != weights) {
-    plan.Cannot("precision.gradients",
-                absl::StrCat("Megatron-LM keeps no ", gradients, " gradients of ", weights,
-                             " weights"),
-                "set precision.gradients = \"fp32\"");
+    plan.Cannot(
+        "precision.gradients",
+        absl::StrCat("Megatron-LM keeps no ", gradients, " gradients of ", weights, " weights"),
+        "set precision.gradients = \"fp32\"");
   }
   if (dtype("gradient_reduce") != gradients) {
     plan.Cannot("precision.gradient_reduce",
