@@ -112,10 +112,10 @@ TEST(ExportCommand, ANameCannotLeaveItsComment) {
 
 TEST(ExportCommand, TextIsTheFileAndAFolderGetsThemAll) {
   const std::string file = std::string(SHARDLAB_SOURCE_DIR "/") + kMegatron;
-  const Run text = RunProgram({"export", "megatron", file});
+  const ProgramRun text = RunProgram({"export", "megatron", file});
   EXPECT_EQ(text.out, Export("megatron", kMegatron).Text("train.sh"));
   const fs::path folder = fs::temp_directory_path() / "shardlab-export-folder";
-  const Run run =
+  const ProgramRun run =
       RunProgram({"export", "deepspeed", std::string(SHARDLAB_SOURCE_DIR "/") + kDeepspeed, "-o",
                   folder.string()});
   EXPECT_EQ(run.status, 0) << run.err;
@@ -131,7 +131,7 @@ TEST(ExportCommand, TextIsTheFileAndAFolderGetsThemAll) {
 
 TEST(ExportCommand, MistakesAreTold) {
   const std::string file = std::string(SHARDLAB_SOURCE_DIR "/") + kMegatron;
-  const Run unknown = RunProgram({"export", "megatorn", file});
+  const ProgramRun unknown = RunProgram({"export", "megatorn", file});
   EXPECT_EQ(unknown.status, 2);
   EXPECT_THAT(unknown.err, AllOf(HasSubstr("no export \"megatorn\""), HasSubstr("megatron"),
                                  HasSubstr("deepspeed")));

@@ -24,10 +24,10 @@ fs::path ScratchFile(const std::string& suffix) {
 
 }  // namespace
 
-Run RunProgram(std::vector<std::string> args) {
+ProgramRun RunProgram(std::vector<std::string> args) {
   args.insert(args.end(), {"--plugins", SHARDLAB_BINARY_DIR "/plugins"});
   std::ostringstream out, err;
-  Run run;
+  ProgramRun run;
   run.status = RunShardlab(args, out, err);
   run.out = out.str();
   run.err = err.str();
@@ -53,14 +53,14 @@ Exported Export(const std::string& name, const std::string& scenario,
                 const std::vector<std::string>& sets) {
   std::vector<std::string> args = {"export", name, kRoot + scenario, "--format", "json"};
   for (const std::string& set : sets) args.insert(args.end(), {"--set", set});
-  const Run run = RunProgram(args);
+  const ProgramRun run = RunProgram(args);
   return {run.status, Json::parse(run.out)};
 }
 
 Json Plan(const std::string& scenario, const std::vector<std::string>& sets) {
   std::vector<std::string> args = {"plan", kRoot + scenario, "--format", "json"};
   for (const std::string& set : sets) args.insert(args.end(), {"--set", set});
-  const Run run = RunProgram(args);
+  const ProgramRun run = RunProgram(args);
   Json document = Json::parse(run.out);
   return document.contains("memory") ? document : Json();
 }
@@ -68,7 +68,7 @@ Json Plan(const std::string& scenario, const std::vector<std::string>& sets) {
 Json PlanText(const std::string& toml) {
   const fs::path file = ScratchFile(".toml");
   std::ofstream(file) << toml;
-  const Run run = RunProgram({"plan", file.string(), "--format", "json"});
+  const ProgramRun run = RunProgram({"plan", file.string(), "--format", "json"});
   fs::remove(file);
   Json document = Json::parse(run.out);
   return document.contains("memory") ? document : Json(run.err + "\n" + toml);

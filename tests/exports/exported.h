@@ -9,12 +9,12 @@
 
 namespace shardlab::exports {
 
-struct Run {
+struct ProgramRun {
   int status = -1;
   std::string out, err;
 };
 // In-process, with this build's plugins; relative files are the repository's.
-Run RunProgram(std::vector<std::string> args);
+ProgramRun RunProgram(std::vector<std::string> args);
 
 struct Exported {
   int status = -1;
