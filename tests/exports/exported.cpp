@@ -18,8 +18,12 @@ using Json = nlohmann::json;
 
 const std::string kRoot = SHARDLAB_SOURCE_DIR "/";
 
-fs::path ScratchFile(const std::string& suffix) {
-  return fs::temp_directory_path() / ("shardlab-exports-" + std::to_string(getpid()) + suffix);
+// A folder of this process: what a compiler leaves beside a file goes with it.
+fs::path ScratchFolder() {
+  const fs::path folder =
+      fs::temp_directory_path() / ("shardlab-exports-" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  return folder;
 }
 
 }  // namespace
@@ -66,10 +70,10 @@ Json Plan(const std::string& scenario, const std::vector<std::string>& sets) {
 }
 
 Json PlanText(const std::string& toml) {
-  const fs::path file = ScratchFile(".toml");
+  const fs::path file = ScratchFolder() / "again.toml";
   std::ofstream(file) << toml;
   const ProgramRun run = RunProgram({"plan", file.string(), "--format", "json"});
-  fs::remove(file);
+  fs::remove_all(file.parent_path());
   Json document = Json::parse(run.out);
   return document.contains("memory") ? document : Json(run.err + "\n" + toml);
 }
@@ -100,10 +104,10 @@ std::map<std::string, std::string> ConstantsOf(const std::string& python) {
 }
 
 int Checked(const std::string& command, const std::string& text, const std::string& suffix) {
-  const fs::path file = ScratchFile(suffix);
+  const fs::path file = ScratchFolder() / ("exported" + suffix);
   std::ofstream(file) << text;
   const int status = std::system((command + " " + file.string() + " >/dev/null 2>&1").c_str());
-  fs::remove(file);
+  fs::remove_all(file.parent_path());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 

@@ -112,7 +112,8 @@ std::string TrainText(const ExportInput& plan) {
         replays ? plan.Integer("plan.recompute.segment", 1) : 0,
         ",\n)\nengine, _, _, _ = deepspeed.initialize(\n    model=model, config=config, "
         "model_parameters=[p for p in model.parameters()],\n"
-        "    training_data=[(row.long(), row.long()) for row in rows],\n)\n"
+        "    training_data=torch.utils.data.StackDataset(rows, rows),  # inputs and labels, "
+        "int32\n)\n"
         "for step in range(STEPS):\n    loss = engine.train_batch()\n");
     return text;
   }

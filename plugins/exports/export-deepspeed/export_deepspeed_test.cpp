@@ -32,8 +32,8 @@ TEST(ExportDeepspeed, ConfigurationLoopAndLaunch) {
   ASSERT_EQ(example.exported.files.size(), 3u);
   EXPECT_EQ(example.exported.files[0].name, "ds_config.json");
   std::vector<std::string> missing;
-  EXPECT_EQ(ExportedLines(example.exported, {"\"stage\"", "\"gradient_acc", "prefetch"}, &missing),
-            // A block of Llama 3.1 70B has 855,654,400 parameters.
+  // A block of Llama 3.1 70B has 855,654,400 parameters.
+  EXPECT_EQ(ExportedLines(example.exported, {"_steps\":", "\"stage\":", "prefetch"}, &missing),
             "\"gradient_accumulation_steps\": 4,\n  \"stage\": 3,\n"
             "  \"stage3_prefetch_bucket_size\": 855654400,");
 }
