@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "app/compare_command.h"
+#include "app/export_command.h"
 #include "app/lesson_command.h"
 #include "app/plan_command.h"
 #include "app/plugins_command.h"
@@ -36,7 +37,7 @@ struct Command {
   int (*run)(const std::vector<std::string>& args, Streams streams);
 };
 
-constexpr std::array<Command, 13> kCommands = {{
+constexpr std::array<Command, 14> kCommands = {{
     {"plan", "does it fit, how fast, what travels where", &PlanCommand},
     {"explain", "where a number comes from", &ExplainCommand},
     {"compare", "two plans side by side", &CompareCommand},
@@ -47,6 +48,7 @@ constexpr std::array<Command, 13> kCommands = {{
     {"results", "stored sweeps: list, filter, compare, plot, export", &ResultsCommand},
     {"search", "the best legal plans for a model on a machine", &SearchCommand},
     {"schedule", "a pipeline schedule alone, with given times", &ScheduleCommand},
+    {"export", "the plan as flags, configuration or code of a training framework", &ExportCommand},
     {"lesson", "the course: 22 steps with live figures and drills", &LessonCommand},
     {"plugins", "what is loaded, its parameters, try a library, start a new one", &Plugins},
     {"models", "the models and their presets", &ModelsCommand},

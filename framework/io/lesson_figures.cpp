@@ -7,7 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "base/text.h"
+#include "io/export_plan.h"
 #include "io/quantity.h"
 #include "io/scenario.h"
 
@@ -149,6 +151,24 @@ ExpressionResult LessonPlans::Figure(const std::string& name) {
   return {{}, absl::StrCat("there is no figure \"", name, "\"")};
 }
 
+std::string LessonPlans::Exported(const std::string& request, std::vector<std::string>* problems) {
+  const std::vector<std::string> words = absl::StrSplit(request, ' ', absl::SkipEmpty());
+  if (words.size() < 2) {
+    problems->push_back("{{export}} names no framework, or no words of the lines to show");
+    return "?";
+  }
+  Diagnostics diagnostics;
+  const Scenario scenario = ReadScenario(step_.scenario, {}, diagnostics);
+  const ExportedPlan exported = ExportPlan(registry_, words[0], scenario, &diagnostics);
+  for (const Diagnostic& d : diagnostics.all())
+    if (d.severity == Severity::kError) problems->push_back(d.message);
+  std::vector<std::string> missing;
+  std::string lines = ExportedLines(exported, {words.begin() + 1, words.end()}, &missing);
+  for (const std::string& word : missing)
+    problems->push_back(absl::StrCat("export ", words[0], " has no line with ", word));
+  return lines;
+}
+
 Json LessonPlans::FigureValue(const LessonFigure& figure, std::string* problem) {
   if (figure.expressions.size() == 1) {
     const ExpressionResult one = Evaluate(figure.expressions[0]);
@@ -220,6 +240,11 @@ std::string FillFigures(const std::string& text, LessonPlans& plans,
     const std::size_t blank = std::min(inside.find(' '), inside.size());
     const std::string name = inside.substr(0, blank);
     const std::string unit = blank < inside.size() ? inside.substr(blank + 1) : "";
+    if (name == "export") {
+      out += plans.Exported(unit, problems);
+      at = close + 2;
+      continue;
+    }
     const ExpressionResult figure = plans.Figure(name);
     if (!figure.ok()) problems->push_back(figure.problem);
     out += figure.ok() ? FormatFigure(name, unit, figure.number.value) : "?";

@@ -7,7 +7,9 @@
 //   FillFigures("needs {{state_bytes}}", plans, &problem)   // "needs 1128.9 GB"
 //
 // {{name}} is shown by what the name ends on: _bytes, _seconds, _fraction (percent); else a number.
-// {{name TB}} forces a unit: B MB GB TB, ms s, %, x (four digits), 0 to 9 digits after the point.
+// {{export NAME WORD...}} is what exporter NAME writes for the step's scenario: the lines with one
+// of the words. {{name TB}} forces a unit: B MB GB TB, ms s, %, x (four digits), 0 to 9 digits
+// after the point.
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -50,6 +52,8 @@ class LessonPlans {
   // {name: number or array}; problems are appended.
   nlohmann::ordered_json Figures(std::vector<std::string>* problems);
   nlohmann::ordered_json FigureValue(const LessonFigure& figure, std::string* problem);
+  // "NAME WORD...": lines of an export of the step's scenario.
+  std::string Exported(const std::string& request, std::vector<std::string>* problems);
 
  private:
   const nlohmann::ordered_json* Document(const std::string& id, std::string* problem);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "api/exporter.h"
 #include "api/hardware.h"
 #include "api/model.h"
 #include "api/network.h"
@@ -21,9 +22,10 @@ constexpr KnownKind Kind(const char* plural) {
           [](const Plugin& plugin) { return dynamic_cast<const Interface*>(&plugin) != nullptr; }};
 }
 
-constexpr std::array<KnownKind, 6> kKinds = {
+constexpr std::array<KnownKind, 7> kKinds = {
     Kind<Model>("models"),        Kind<Hardware>("hardware"),  Kind<Network>("networks"),
     Kind<Strategy>("strategies"), Kind<Schedule>("schedules"), Kind<Optimizer>("optimizers"),
+    Kind<Exporter>("exports"),
 };
 
 }  // namespace

@@ -9,6 +9,7 @@ const TemplateTexts& TextsOfKind(const std::string& kind) {
       {"strategy", &kStrategyTemplate}, {"schedule", &kScheduleTemplate},
       {"model", &kModelTemplate},       {"hardware", &kHardwareTemplate},
       {"network", &kNetworkTemplate},   {"optimizer", &kOptimizerTemplate},
+      {"export", &kExportTemplate},
   };
   return *texts.at(kind);
 }

@@ -21,7 +21,7 @@ struct TemplateTexts {
 
 // One file each, in io/templates.
 extern const TemplateTexts kModelTemplate, kHardwareTemplate, kNetworkTemplate, kStrategyTemplate,
-    kScheduleTemplate, kOptimizerTemplate;
+    kScheduleTemplate, kOptimizerTemplate, kExportTemplate;
 
 // `kind` is one that FindKind knows.
 const TemplateTexts& TextsOfKind(const std::string& kind);

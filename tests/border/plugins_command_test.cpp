@@ -161,7 +161,7 @@ TEST_F(NewPlugin, RefusesWithNothingWritten) {
   EXPECT_THAT(
       Command({"new", "gadget", "x"}, {}).err,
       HasSubstr("there is no kind of plugin gadget (there are model, hardware, network, strategy, "
-                "schedule and optimizer)"));
+                "schedule, optimizer and export)"));
   for (const char* name : {"", "Zero", "9lives", "../up", "a b", "-x", "a_b"}) {
     const Command run({"new", "strategy", name}, {});
     EXPECT_EQ(run.status, 2) << name;

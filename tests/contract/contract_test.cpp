@@ -668,8 +668,8 @@ TEST_F(Contract, PluginsListAndShow) {
         EXPECT_TRUE(parameter.contains("default"));
       }
     }
-    EXPECT_EQ(kinds, std::set<std::string>(
-                         {"hardware", "model", "network", "optimizer", "schedule", "strategy"}));
+    EXPECT_EQ(kinds, std::set<std::string>({"export", "hardware", "model", "network", "optimizer",
+                                            "schedule", "strategy"}));
   }
   for (const std::string& name : BuiltPlugins().Names("strategy")) {
     const ProgramRun run = RunProgram({"plugins", "show", name, "--format", "json"});

@@ -206,6 +206,7 @@ TEST_F(Install, ANewModelWorks) { NewAndTest("model"); }
 TEST_F(Install, ANewHardwareWorks) { NewAndTest("hardware"); }
 TEST_F(Install, ANewNetworkWorks) { NewAndTest("network"); }
 TEST_F(Install, ANewOptimizerWorks) { NewAndTest("optimizer"); }
+TEST_F(Install, ANewExportWorks) { NewAndTest("export"); }
 
 }  // namespace
 }  // namespace shardlab

@@ -1,0 +1,49 @@
+// What the exporter says of itself, and of its own example. What its files mean is the matter of
+// tests/exports.
+
+#include "export_deepspeed.h"
+
+#include <gtest/gtest.h>
+
+#include "io/export_plan.h"
+#include "support/plugins.h"
+
+namespace shardlab::export_deepspeed {
+namespace {
+
+struct Example {
+  Diagnostics diagnostics;
+  ExportedPlan exported;
+};
+
+Example ExportExample(const std::vector<std::string>& sets) {
+  Example example;
+  const Scenario scenario =
+      ReadScenario(SHARDLAB_SOURCE_DIR "/plugins/exports/export-deepspeed/example.toml", sets,
+                   example.diagnostics);
+  example.exported = ExportPlan(BuiltPlugins(), "deepspeed", scenario, &example.diagnostics);
+  return example;
+}
+
+TEST(ExportDeepspeed, ConfigurationLoopAndLaunch) {
+  const Example example = ExportExample({});
+  EXPECT_TRUE(example.diagnostics.empty());
+  EXPECT_EQ(example.exported.version, "0.17.0");
+  ASSERT_EQ(example.exported.files.size(), 3u);
+  EXPECT_EQ(example.exported.files[0].name, "ds_config.json");
+  std::vector<std::string> missing;
+  // A block of Llama 3.1 70B has 855,654,400 parameters.
+  EXPECT_EQ(ExportedLines(example.exported, {"_steps\":", "\"stage\":", "prefetch"}, &missing),
+            "\"gradient_accumulation_steps\": 4,\n  \"stage\": 3,\n"
+            "  \"stage3_prefetch_bucket_size\": 855654400,");
+}
+
+TEST(ExportDeepspeed, ThePipelineEngineRefusesZeRO3) {
+  const Example example = ExportExample({"schedule.degree=4"});
+  ASSERT_EQ(example.diagnostics.all().size(), 1u);
+  EXPECT_EQ(example.diagnostics.all()[0].code, "export.unsupported");
+  EXPECT_EQ(example.diagnostics.all()[0].place.key, "strategy.zero.stage");
+}
+
+}  // namespace
+}  // namespace shardlab::export_deepspeed

@@ -1,0 +1,254 @@
+// How the work is split: degrees, schedule, state, recomputation.
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "export_megatron.h"
+
+namespace shardlab::export_megatron {
+namespace {
+
+constexpr std::array<const char*, 6> kStrategies = {"data", "tensor",        "context",
+                                                    "zero", "checkpointing", "expert"};
+
+void CheckStrategies(const ExportInput& plan) {
+  const Value* strategies = plan.Find("resolved.strategy");
+  if (strategies == nullptr) return;
+  for (const auto& [name, table] : strategies->table) {
+    const Value* plugin = table.Find("plugin");
+    const std::string kind = plugin != nullptr ? plugin->text : name;
+    if (std::find(kStrategies.begin(), kStrategies.end(), kind) != kStrategies.end()) continue;
+    plan.Cannot(
+        absl::StrCat("strategy.", name),
+        absl::StrCat("the distributed optimizer of Megatron-LM core_v0.13.0 has no form of ", kind),
+        "use strategy.zero with stage 0 or 1 here, or export fsdp");
+  }
+}
+
+// The cut of the layers over the stages, where it is not even: E embedding, t a layer, L the loss.
+std::string LayoutOf(const std::vector<std::int64_t>& layers) {
+  std::string layout = "E";
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (i > 0) layout += "|";
+    if (layers[i] > 0) absl::StrAppend(&layout, "t*", layers[i]);
+  }
+  return layout + "L";
+}
+
+void ScheduleFlags(const ExportInput& plan, Flags* flags) {
+  const std::int64_t ranks = plan.Integer("plan.pipeline", 1);
+  if (ranks == 1) return;
+  const std::string schedule = plan.Text("plan.schedule");
+  const std::int64_t chunks = plan.Integer("plan.chunks", 1),
+                     micro_batches = plan.Integer("plan.micro_batches", 1);
+  if (schedule != "pipeline-1f1b" && schedule != "pipeline-interleaved") {
+    plan.Cannot("schedule.plugin",
+                absl::StrCat("Megatron-LM core_v0.13.0 has no schedule ", schedule),
+                "legal: pipeline-1f1b, pipeline-interleaved");
+    return;
+  }
+  const std::vector<std::int64_t> layers = plan.Integers("plan.layers");
+  const bool even =
+      std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) == layers.end();
+  if (!even) {
+    flags->push_back(absl::StrCat("--pipeline-model-parallel-layout \"", LayoutOf(layers), "\""));
+  } else if (chunks > 1 && !layers.empty()) {
+    flags->push_back(absl::StrCat("--num-layers-per-virtual-pipeline-stage ", layers[0]));
+  }
+  if (chunks == 1) return;
+  const std::int64_t automatic = micro_batches / std::max<std::int64_t>(1, micro_batches / ranks);
+  const std::int64_t group = plan.Integer("resolved.schedule.group", automatic);
+  if (group < ranks) {
+    plan.Cannot("training.global_batch_size",
+                absl::StrCat("Megatron-LM interleaves groups of at least ", ranks,
+                             " micro-batches (its pipeline degree), here there are ", group),
+                "use more micro-batches, or fewer pipeline ranks");
+  }
+  flags->push_back(absl::StrCat("--microbatch-group-size-per-virtual-pipeline-stage ", group));
+}
+
+void StateFlags(const ExportInput& plan, Flags* flags) {
+  const std::int64_t stage = plan.Integer("plan.zero_stage");
+  if (stage > 1) {
+    plan.Cannot("strategy.zero.stage",
+                absl::StrCat("the distributed optimizer of Megatron-LM cuts optimizer state alone "
+                             "(ZeRO-1), not ZeRO-",
+                             stage),
+                "set strategy.zero.stage = 1, or export deepspeed or fsdp");
+  }
+  if (stage == 1) flags->emplace_back("--use-distributed-optimizer");
+  const std::string offload = plan.Text("plan.offload", "none");
+  if (offload == "optimizer") {
+    flags->emplace_back("--optimizer-cpu-offload");
+    flags->emplace_back("--optimizer-offload-fraction 1.0");
+    if (stage != 1)
+      plan.Cannot(
+          "strategy.zero.stage",
+          "Megatron-LM keeps optimizer state on the host only with its distributed optimizer",
+          "set strategy.zero.stage = 1");
+  } else if (offload != "none") {
+    plan.Cannot("strategy.zero.offload", "Megatron-LM keeps weights and gradients on the device",
+                "legal: \"none\", \"optimizer\"");
+  }
+  if (plan.Text("resolved.strategy.data.overlap") == "full") {
+    flags->emplace_back("--overlap-grad-reduce");
+    if (stage == 1) flags->emplace_back("--overlap-param-gather");
+  }
+}
+
+void ExpertFlags(const ExportInput& plan, Flags* flags) {
+  if (plan.Integer("resolved.model.experts") == 0) return;
+  const std::int64_t tensor = plan.Integer("plan.tensor", 1);
+  flags->push_back(absl::StrCat("--expert-model-parallel-size ", plan.Integer("plan.expert", 1)));
+  // Left out, it is the tensor degree.
+  flags->push_back(
+      absl::StrCat("--expert-tensor-parallel-size ", plan.Integer("plan.expert_tensor", 1)));
+  flags->emplace_back("--moe-token-dispatcher-type alltoall");
+  if (tensor > 1 && !plan.Boolean("plan.sequence_parallel")) {
+    plan.Cannot("strategy.tensor.sequence_parallel",
+                "Megatron-LM asks for sequence parallelism where experts meet tensor parallelism",
+                "set strategy.tensor.sequence_parallel = true");
+  }
+  if (const double capacity = plan.Number("resolved.strategy.expert.capacity_factor")) {
+    flags->push_back(absl::StrCat("--moe-expert-capacity-factor ", capacity));
+    flags->emplace_back("--moe-pad-expert-input-to-capacity");
+  }
+}
+
+}  // namespace
+
+Flags ParallelFlags(const ExportInput& plan) {
+  CheckStrategies(plan);
+  const std::int64_t tensor = plan.Integer("plan.tensor", 1),
+                     context = plan.Integer("plan.context", 1);
+  Flags flags = {absl::StrCat("--tensor-model-parallel-size ", tensor),
+                 absl::StrCat("--pipeline-model-parallel-size ", plan.Integer("plan.pipeline", 1)),
+                 absl::StrCat("--context-parallel-size ", context)};
+  if (tensor > 1 && plan.Boolean("plan.sequence_parallel"))
+    flags.emplace_back("--sequence-parallel");
+  if (tensor > 1 && plan.Number("resolved.strategy.tensor.overlap") > 0)
+    flags.emplace_back("--tp-comm-overlap");
+  if (context > 1) {
+    const std::string method = plan.Text("plan.context_method", "ring");
+    flags.push_back(absl::StrCat("--cp-comm-type ", method == "ring"     ? "p2p"
+                                                    : method == "gather" ? "allgather"
+                                                                         : "a2a"));
+  }
+  ScheduleFlags(plan, &flags);
+  StateFlags(plan, &flags);
+  ExpertFlags(plan, &flags);
+  const std::string order = plan.Text("plan.mesh_order", "tp-cp-ep-dp-pp");
+  if (order == "tp-cp-ep-pp-dp") {
+    flags.emplace_back("--use-tp-pp-dp-mapping");
+  } else if (order != "tp-cp-ep-dp-pp") {
+    plan.Cannot("mesh.order", absl::StrCat("Megatron-LM does not number ranks as ", order),
+                "legal: \"tp-cp-ep-dp-pp\", \"tp-cp-ep-pp-dp\"");
+  }
+  return flags;
+}
+
+Flags RecomputeFlags(const ExportInput& plan) {
+  const std::string mode = plan.Text("plan.recompute.mode", "none");
+  if (mode == "none") return {};
+  if (mode == "full") {
+    const std::int64_t segment = plan.Integer("plan.recompute.segment", 1),
+                       layers = plan.Integer("plan.recompute.layers"),
+                       chunks = plan.Integer("plan.chunks", 1);
+    if (plan.Integer("plan.recompute.stride", 1) > 1) {
+      plan.Cannot("strategy.checkpointing.stride",
+                  "Megatron-LM replays the first layers of a rank, not every so many-th",
+                  "set strategy.checkpointing.layers instead of stride");
+    }
+    if (layers % chunks != 0) {
+      plan.Cannot("strategy.checkpointing.layers",
+                  absl::StrCat("Megatron-LM replays as many layers of each chunk, and ", layers,
+                               " are not whole over ", chunks, " chunks"),
+                  absl::StrCat("use a multiple of ", chunks));
+    }
+    Flags flags = {"--recompute-granularity full"};
+    flags.push_back(absl::StrCat("--recompute-method ", layers > 0 ? "block" : "uniform"));
+    flags.push_back(
+        absl::StrCat("--recompute-num-layers ", layers > 0 ? layers / chunks : segment));
+    return flags;
+  }
+  const Value* modules = plan.Find("plan.recompute.modules");
+  std::string names;
+  for (const Value& item : modules != nullptr ? modules->array : std::vector<Value>()) {
+    if (item.text == "attention") {
+      names += " core_attn";
+    } else {
+      plan.Cannot("strategy.checkpointing.modules",
+                  absl::StrCat("Megatron-LM core_v0.13.0 has no selective recomputation of ",
+                               item.text, " alone"),
+                  "legal: [\"attention\"]; or mode = \"full\"");
+    }
+  }
+  return {"--recompute-granularity selective", absl::StrCat("--recompute-modules", names)};
+}
+
+Flags PrecisionFlags(const ExportInput& plan) {
+  const auto dtype = [&](const char* name) {
+    return plan.Text(absl::StrCat("plan.precision.", name));
+  };
+  const std::string weights = dtype("parameters"), compute = dtype("compute"),
+                    gradients = dtype("gradients"), moments = dtype("moments");
+  Flags flags;
+  if (weights == "bf16" || weights == "fp16") {
+    flags.push_back(absl::StrCat("--", weights));
+    if (dtype("master") != "fp32") {
+      plan.Cannot("precision.master",
+                  absl::StrCat("Megatron-LM keeps an fp32 copy of ", weights, " weights"),
+                  "set precision.master = \"fp32\"");
+    }
+  } else if (weights == "fp32" && dtype("master") != "none") {
+    plan.Cannot("precision.master", "Megatron-LM keeps no second copy of fp32 weights",
+                "set precision.master = \"none\"");
+  } else if (weights != "fp32") {
+    plan.Cannot(
+        "precision.parameters",
+        absl::StrCat("Megatron-LM core_v0.13.0 keeps weights in bf16, fp16 or fp32, not ", weights),
+        "set precision.parameters = \"bf16\"");
+  }
+  if (compute == "fp8") {
+    flags.emplace_back("--fp8-format hybrid");
+  } else if (compute != weights) {
+    plan.Cannot(
+        "precision.compute",
+        absl::StrCat("Megatron-LM computes in the weights' dtype, ", weights, ", not in ", compute),
+        absl::StrCat("set precision.compute = \"", weights, "\""));
+  }
+  // bf16 alone means that gradients are summed and reduced in 4 bytes.
+  if (gradients == "bf16" && weights == "bf16") {
+    flags.emplace_back("--grad-reduce-in-bf16");
+  } else if (gradients != "fp32" && gradients != weights) {
+    plan.Cannot(
+        "precision.gradients",
+        absl::StrCat("Megatron-LM keeps no ", gradients, " gradients of ", weights, " weights"),
+        "set precision.gradients = \"fp32\"");
+  }
+  if (dtype("gradient_reduce") != gradients) {
+    plan.Cannot("precision.gradient_reduce",
+                absl::StrCat("Megatron-LM reduces gradients as it keeps them, in ", gradients),
+                absl::StrCat("set precision.gradient_reduce = \"", gradients, "\""));
+  }
+  const bool shorter = moments != "fp32";
+  if (shorter || plan.Text("plan.offload", "none") == "optimizer") {
+    flags.emplace_back("--use-precision-aware-optimizer");
+  }
+  if (shorter && (moments == "bf16" || moments == "fp16") && plan.Integer("plan.zero_stage") == 1) {
+    flags.push_back(absl::StrCat("--exp-avg-dtype ", moments));
+    flags.push_back(absl::StrCat("--exp-avg-sq-dtype ", moments));
+  } else if (shorter) {
+    plan.Cannot("precision.moments",
+                absl::StrCat("Megatron-LM keeps ", moments,
+                             " moments only in its distributed optimizer, as bf16 or fp16"),
+                "set precision.moments = \"fp32\", or strategy.zero.stage = 1 with bf16");
+  }
+  flags.push_back(plan.Text("resolved.training.attention") == "fused"
+                      ? "--attention-backend flash"
+                      : "--attention-backend unfused");
+  return flags;
+}
+
+}  // namespace shardlab::export_megatron

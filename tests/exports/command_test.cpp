@@ -1,0 +1,188 @@
+// shardlab export: the files that come out can be read by the languages they are in, state their
+// framework and version, and what a framework cannot do is told, all of it, with a remedy.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "exports/exported.h"
+
+namespace shardlab::exports {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kMegatron = "lessons/17-megatron-flags/scenario.toml";
+constexpr const char* kDeepspeed = "lessons/18-deepspeed-config/scenario.toml";
+constexpr const char* kFsdp = "lessons/19-fsdp-code/scenario.toml";
+
+struct Case {
+  const char* name;
+  const char* scenario;
+  std::vector<std::string> sets;
+};
+
+// Plans of many shapes, each by an exporter that can say it.
+const std::vector<Case>& Cases() {
+  static const std::vector<Case> cases = {
+      {"megatron", kMegatron, {}},
+      {"megatron", "scenarios/70b-interleaved.toml", {}},
+      {"megatron", "scenarios/405b-uneven-stages.toml", {}},
+      {"megatron", "scenarios/mixtral-8x7b-ep8-32-gpus.toml", {}},
+      {"megatron", "scenarios/qwen3-30b-a3b-32-gpus.toml", {}},
+      {"megatron", "scenarios/gpt3-175b-tp8-pp8-a100.toml", {}},
+      {"deepspeed", kDeepspeed, {}},
+      {"deepspeed", kDeepspeed, {"strategy.zero.stage=2"}},
+      {"deepspeed", kDeepspeed, {"strategy.zero.stage=1", "schedule.degree=4"}},
+      {"deepspeed", kDeepspeed, {"accounting=operator", "strategy.zero.offload=all"}},
+      {"deepspeed", kDeepspeed, {"hardware.devices=8", "hardware.nodes=1"}},
+      {"fsdp", kFsdp, {}},
+      {"fsdp",
+       kFsdp,
+       {"accounting=operator", "precision.recipe=fsdp-mixed", "strategy.zero.offload=all"}},
+      {"fsdp", "scenarios/70b-hybrid-shard-128-gpus.toml", {}},
+      {"fsdp",
+       "scenarios/7b-fsdp-8-gpus.toml",
+       {"strategy.fsdp.blocks_per_unit=2", "strategy.fsdp.reshard_after_forward=false",
+        "strategy.fsdp.prefetch=2"}},
+  };
+  return cases;
+}
+
+TEST(ExportCommand, EveryFileIsReadByItsLanguage) {
+  for (const Case& c : Cases()) {
+    SCOPED_TRACE(std::string(c.name) + " " + c.scenario + " " + ::testing::PrintToString(c.sets));
+    const Exported exported = Export(c.name, c.scenario, c.sets);
+    ASSERT_EQ(exported.status, 0) << exported.document.dump(2);
+    ASSERT_FALSE(exported.document.at("files").empty());
+    for (const Json& file : exported.document.at("files")) {
+      const std::string name = file.at("name"), text = file.at("text");
+      SCOPED_TRACE(name);
+      ASSERT_FALSE(text.empty());
+      EXPECT_EQ(text.back(), '\n');
+      const std::string suffix = fs::path(name).extension().string();
+      if (suffix == ".sh") {
+        EXPECT_EQ(Checked("bash -n", text, suffix), 0) << text;
+      } else if (suffix == ".py") {
+        EXPECT_EQ(Checked("python3 -m py_compile", text, suffix), 0) << text;
+      } else if (suffix == ".json") {
+        EXPECT_TRUE(Json::accept(text)) << text;
+        EXPECT_EQ(Checked("python3 -m json.tool", text, suffix), 0) << text;
+      } else {
+        ADD_FAILURE() << "no reader for " << suffix;
+      }
+    }
+  }
+}
+
+TEST(ExportCommand, TheDocumentSaysFrameworkAndVersionAndSoDoesAFile) {
+  for (const Case& c : Cases()) {
+    const Exported exported = Export(c.name, c.scenario, c.sets);
+    EXPECT_EQ(exported.document.at("schema"), "shardlab.export/1");
+    EXPECT_FALSE(exported.document.at("framework").get<std::string>().empty());
+    const std::string version = exported.document.at("version");
+    std::string all;
+    for (const Json& file : exported.document.at("files")) all += file.at("text");
+    EXPECT_THAT(all, HasSubstr(version));
+  }
+}
+
+TEST(ExportCommand, WhatOnlyTheUserKnowsStopsAScriptThatDoesNotHaveIt) {
+  const std::string script = Export("megatron", kMegatron).Text("train.sh");
+  for (const char* name : {"DATA_PATH", "TOKENIZER_MODEL", "MEGATRON_PATH"})
+    EXPECT_THAT(script, HasSubstr(std::string(name) + "=${" + name + ":?"));
+  EXPECT_NE(Checked("env -i bash", script, ".sh"), 0);
+  EXPECT_THAT(Export("fsdp", kFsdp).Text("train.py"), HasSubstr("os.environ[\"DATA_PATH\"]"));
+}
+
+TEST(ExportCommand, ANameCannotLeaveItsComment) {
+  const std::string name = "name=\"a\\nrm -rf x \\\"\\\"\\\" b\"";
+  const std::string script = Export("megatron", kMegatron, {name}).Text("train.sh");
+  EXPECT_THAT(script, HasSubstr("# a rm -rf x"));
+  const std::string python = Export("fsdp", kFsdp, {name}).Text("train.py");
+  EXPECT_EQ(Checked("python3 -m py_compile", python, ".py"), 0) << python;
+}
+
+TEST(ExportCommand, TextIsTheFileAndAFolderGetsThemAll) {
+  const std::string file = std::string(SHARDLAB_SOURCE_DIR "/") + kMegatron;
+  const ProgramRun text = RunProgram({"export", "megatron", file});
+  EXPECT_EQ(text.out, Export("megatron", kMegatron).Text("train.sh"));
+  const fs::path folder = fs::temp_directory_path() / "shardlab-export-folder";
+  const ProgramRun run =
+      RunProgram({"export", "deepspeed", std::string(SHARDLAB_SOURCE_DIR "/") + kDeepspeed, "-o",
+                  folder.string()});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.out, "");
+  for (const char* name : {"ds_config.json", "train.py", "launch.sh"}) {
+    std::ifstream in(folder / name);
+    const std::string written{std::istreambuf_iterator<char>(in), {}};
+    EXPECT_EQ(written, Export("deepspeed", kDeepspeed).Text(name)) << name;
+  }
+  fs::remove_all(folder);
+  EXPECT_EQ(RunProgram({"export", "megatron", file, "-o", "/dev/null/x"}).status, 1);
+}
+
+TEST(ExportCommand, MistakesAreTold) {
+  const std::string file = std::string(SHARDLAB_SOURCE_DIR "/") + kMegatron;
+  const ProgramRun unknown = RunProgram({"export", "megatorn", file});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, AllOf(HasSubstr("no export \"megatorn\""), HasSubstr("megatron"),
+                                 HasSubstr("deepspeed")));
+  EXPECT_EQ(RunProgram({"export", "megatron", "nowhere.toml"}).status, 2);
+  EXPECT_EQ(RunProgram({"export", "megatron"}).status, 2);
+  const Exported refused = Export("megatron", kMegatron, {"strategy.tensor.degree=3"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_FALSE(refused.Errors().empty());
+}
+
+TEST(ExportCommand, DeepspeedsPipelineRefusesZero2And3) {
+  for (const char* stage : {"2", "3"}) {
+    const Exported exported =
+        Export("deepspeed", kDeepspeed,
+               {"schedule.degree=4", std::string("strategy.zero.stage=") + stage});
+    EXPECT_EQ(exported.status, 2);
+    EXPECT_FALSE(exported.document.contains("files"));
+    EXPECT_THAT(exported.Errors(),
+                ElementsAre(AllOf(HasSubstr("pipeline engine"), HasSubstr("ZeRO-"),
+                                  HasSubstr("set strategy.zero.stage = 0 or 1"))));
+  }
+}
+
+TEST(ExportCommand, EverythingThatIsImpossibleIsToldAtOnce) {
+  // Tensor and pipeline parallelism, a schedule, ZeRO-3 under a pipeline, an optimizer.
+  const std::vector<std::string> sets = {"strategy.tensor.degree=2", "schedule.degree=4",
+                                         "schedule.plugin=pipeline-zb-h1", "optimizer.plugin=muon"};
+  const std::vector<std::string> deepspeed = Export("deepspeed", kDeepspeed, sets).Errors();
+  EXPECT_EQ(deepspeed.size(), 4u) << ::testing::PrintToString(deepspeed);
+  const std::vector<std::string> fsdp = Export("fsdp", kDeepspeed, sets).Errors();
+  EXPECT_EQ(fsdp.size(), 3u) << ::testing::PrintToString(fsdp);
+  const std::vector<std::string> megatron = Export("megatron", kDeepspeed, sets).Errors();
+  EXPECT_THAT(megatron, AllOf(Contains(HasSubstr("no schedule pipeline-zb-h1")),
+                              Contains(HasSubstr("ZeRO-3")), Contains(HasSubstr("muon"))));
+}
+
+TEST(ExportCommand, ModelsThatMegatronCannotBuildAreRefused) {
+  for (const char* preset : {"gemma-2-9b", "olmo-2-7b"}) {
+    const Exported exported =
+        Export("megatron", kMegatron, {std::string("model.preset=") + preset, "schedule.degree=1"});
+    EXPECT_EQ(exported.status, 2) << preset;
+    EXPECT_THAT(exported.Errors(), Contains(HasSubstr("GPT has no"))) << preset;
+  }
+}
+
+TEST(ExportCommand, NoFlagSetsDataParallelism) {
+  for (const auto& [flag, value] : FlagsOf(Export("megatron", kMegatron).Text("train.sh")))
+    EXPECT_THAT(flag, Not(HasSubstr("data-parallel")));
+}
+
+}  // namespace
+}  // namespace shardlab::exports
