@@ -70,7 +70,7 @@ std::string Shorthand(const Json& plan, const Sharding& sharding) {
 
 std::string RecomputeWord(const Json& row) {
   const Json& recompute = row["plan"]["recompute"];
-  const std::string mode = recompute["mode"];
+  std::string mode = recompute["mode"];
   if (recompute["layers"].is_number())
     return absl::StrCat(recompute["layers"].get<int>(), " layers");
   return mode;
@@ -90,6 +90,7 @@ std::string WinnerText(const Json& winner, std::size_t width) {
     return absl::StrCat(percent > 0 ? "+" : "", Significant(percent, 3), " %");
   };
   std::vector<std::string> binds, knobs, links;
+  binds.reserve(winner["binds"].size());
   for (const Json& text : winner["binds"]) binds.push_back(text.get<std::string>());
   for (const Json& knob : winner["knobs"]) {
     if (knob["legal"] == 0 || knobs.size() == kMostKnobs) continue;

@@ -263,7 +263,7 @@ class GridReader {
   // --- dimensions
 
   // The integers of a key: fixed, varied (then it is no other dimension any more), or the grid's.
-  std::vector<int> Values(const std::string& key, std::vector<int> otherwise) {
+  std::vector<int> Values(const std::string& key, const std::vector<int>& otherwise) {
     for (auto group = varied_.groups.begin(); group != varied_.groups.end(); ++group) {
       if (group->keys.size() != 1 || group->keys[0].key != key) continue;
       std::vector<int> values;
@@ -441,9 +441,9 @@ class GridReader {
       return;
     }
     const SearchAxis& of = grid_.axes[axis];
-    for (const Second second : {Second::kNoAxis, Second::kOne, Second::kOther}) {
+    for (const Second second : {Second::kNoAxis, Second::kOne, Second::kAnother}) {
       if ((second != Second::kNoAxis && !of.HasSecond()) ||
-          (second == Second::kOther && of.with < 0))
+          (second == Second::kAnother && of.with < 0))
         continue;
       group.second[axis] = second;
       Seconds(group, axis + 1);

@@ -61,7 +61,7 @@ struct SearchAxis {
 // How a group has an axis that has a second degree: not at all (its degree is 1), with second
 // degree 1, or with the one of another axis. Other axes have rows that a degree of 1 leaves as they
 // are.
-enum class Second : std::uint8_t { kNoAxis, kOne, kOther };
+enum class Second : std::uint8_t { kNoAxis, kOne, kAnother };
 
 // What is composed together: nothing in it is a degree.
 struct SearchGroup {

@@ -43,8 +43,9 @@ bool SearchGrid::Has(const SearchGroup& group, std::size_t axis) const {
 int SearchGrid::SecondDegree(const SearchGroup& group, const Degrees& degrees,
                              std::size_t axis) const {
   const int with = axes[axis].with;
-  return with >= 0 && group.second[axis] == Second::kOther ? degrees[static_cast<std::size_t>(with)]
-                                                           : 1;
+  return with >= 0 && group.second[axis] == Second::kAnother
+             ? degrees[static_cast<std::size_t>(with)]
+             : 1;
 }
 
 std::vector<Degrees> SearchGrid::DegreesOf(const SearchGroup& group) const {
@@ -67,7 +68,7 @@ std::vector<Degrees> SearchGrid::DegreesOf(const SearchGroup& group) const {
   // Where a second degree is 1 it is a plan of the group that has it so.
   const auto elsewhere = [&](const Degrees& degrees) {
     for (std::size_t a = 0; a < axes.size(); ++a) {
-      if (group.second[a] == Second::kOther && SecondDegree(group, degrees, a) == 1) return true;
+      if (group.second[a] == Second::kAnother && SecondDegree(group, degrees, a) == 1) return true;
     }
     return false;
   };

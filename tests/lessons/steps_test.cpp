@@ -119,8 +119,9 @@ TEST(Steps, EveryKnobIsLegalSomewhereAndSaysWhyNotElsewhere) {
       EXPECT_FALSE(knob.at("value").is_null()) << step.slug << " " << knob.at("key");
       for (const Json& value : knob.at("values")) {
         legal = legal || value.at("legal") == true;
-        if (value.at("legal") == false)
+        if (value.at("legal") == false) {
           EXPECT_FALSE(value.at("reason").get<std::string>().empty()) << step.slug;
+        }
       }
       EXPECT_TRUE(legal) << step.slug << " " << knob.at("key");
     }
