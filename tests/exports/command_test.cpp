@@ -157,6 +157,22 @@ TEST(ExportCommand, DeepspeedsPipelineRefusesZero2And3) {
   }
 }
 
+// Each starts in no version of the framework: Megatron-LM asserts, DeepSpeed raises.
+TEST(ExportCommand, WhatAFrameworkRefusesAtItsStartIsRefusedHere) {
+  const Exported megatron =
+      Export("megatron", kMegatron,
+             {"strategy.tensor.sequence_parallel=false", "strategy.tensor.overlap=0.5"});
+  EXPECT_EQ(megatron.status, 2);
+  EXPECT_THAT(megatron.Errors(),
+              ElementsAre(AllOf(HasSubstr("sequence parallelism"), HasSubstr("overlap = 0"))));
+  const Exported deepspeed =
+      Export("deepspeed", kDeepspeed,
+             {"strategy.zero.stage=0", "precision.parameters=fp16", "precision.compute=fp16",
+              "precision.gradients=fp32", "precision.gradient_reduce=fp32"});
+  EXPECT_EQ(deepspeed.status, 2);
+  EXPECT_THAT(deepspeed.Errors(), ElementsAre(HasSubstr("in fp16 where no ZeRO stage is on")));
+}
+
 TEST(ExportCommand, EverythingThatIsImpossibleIsToldAtOnce) {
   // Tensor and pipeline parallelism, a schedule, ZeRO-3 under a pipeline, an optimizer.
   const std::vector<std::string> sets = {"strategy.tensor.degree=2", "schedule.degree=4",

@@ -127,12 +127,15 @@ Json MegatronSchedule(const Flags& flags) {
   return schedule;
 }
 
-// --bf16 alone keeps and reduces gradients in fp32.
+// --bf16 alone keeps and reduces gradients in fp32, --fp16 alone in fp16.
 Json MegatronPrecision(const Flags& flags) {
-  const std::string gradients = flags.contains("grad-reduce-in-bf16") ? "bf16" : "fp32";
-  EXPECT_TRUE(flags.contains("bf16"));
-  return {{"parameters", "bf16"},
-          {"compute", flags.contains("fp8-format") ? "fp8" : "bf16"},
+  EXPECT_NE(flags.contains("bf16"), flags.contains("fp16"));
+  const std::string weights = flags.contains("bf16") ? "bf16" : "fp16";
+  const bool wide = flags.contains("accumulate-allreduce-grads-in-fp32") ||
+                    (weights == "bf16" && !flags.contains("grad-reduce-in-bf16"));
+  const std::string gradients = wide ? "fp32" : weights;
+  return {{"parameters", weights},
+          {"compute", flags.contains("fp8-format") ? "fp8" : weights},
           {"gradients", gradients},
           {"gradient_reduce", gradients},
           {"master", "fp32"},
@@ -189,6 +192,11 @@ TEST(SameBytes, MegatronsFlags) {
       {"lessons/17-megatron-flags/scenario.toml", {}},
       {"lessons/17-megatron-flags/scenario.toml", {"accounting=operator"}},
       {"lessons/17-megatron-flags/scenario.toml", {"precision.recipe=megatron-bf16"}},
+      {"lessons/17-megatron-flags/scenario.toml",
+       {"precision.recipe=megatron-bf16", "precision.parameters=fp16", "precision.compute=fp16"}},
+      {"lessons/17-megatron-flags/scenario.toml",
+       {"precision.parameters=fp16", "precision.compute=fp16", "precision.gradients=fp16",
+        "precision.gradient_reduce=fp16"}},
       {"lessons/17-megatron-flags/scenario.toml", {"strategy.zero.stage=0"}},
       {"lessons/17-megatron-flags/scenario.toml",
        {"accounting=operator", "strategy.checkpointing={mode=\"full\",layers=10}"}},

@@ -134,6 +134,11 @@ void RefusePrecision(const ExportInput& plan) {
                 "DeepSpeed sums bf16 gradients in fp32 where no ZeRO stage is on",
                 "set precision.gradients = \"fp32\", or strategy.zero.stage = 1");
   }
+  if (weights == "fp16" && gradients == "fp32" && plan.Integer("plan.zero_stage") == 0) {
+    plan.Cannot("precision.gradients",
+                "DeepSpeed keeps gradients of fp16 weights in fp16 where no ZeRO stage is on",
+                "set precision.gradients = \"fp16\", or strategy.zero.stage = 1");
+  }
 }
 
 void RefuseRest(const ExportInput& plan) {

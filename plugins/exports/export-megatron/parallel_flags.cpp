@@ -127,8 +127,14 @@ Flags ParallelFlags(const ExportInput& plan) {
                  absl::StrCat("--context-parallel-size ", context)};
   if (tensor > 1 && plan.Boolean("plan.sequence_parallel"))
     flags.emplace_back("--sequence-parallel");
-  if (tensor > 1 && plan.Number("resolved.strategy.tensor.overlap") > 0)
+  if (tensor > 1 && plan.Number("resolved.strategy.tensor.overlap") > 0) {
     flags.emplace_back("--tp-comm-overlap");
+    if (!plan.Boolean("plan.sequence_parallel")) {
+      plan.Cannot("strategy.tensor.overlap",
+                  "Megatron-LM overlaps tensor traffic only with sequence parallelism",
+                  "set strategy.tensor.sequence_parallel = true, or strategy.tensor.overlap = 0");
+    }
+  }
   if (context > 1) {
     const std::string method = plan.Text("plan.context_method", "ring");
     flags.push_back(absl::StrCat("--cp-comm-type ", method == "ring"     ? "p2p"
@@ -218,9 +224,12 @@ Flags PrecisionFlags(const ExportInput& plan) {
         absl::StrCat("Megatron-LM computes in the weights' dtype, ", weights, ", not in ", compute),
         absl::StrCat("set precision.compute = \"", weights, "\""));
   }
-  // bf16 alone means that gradients are summed and reduced in 4 bytes.
+  // bf16 alone means that gradients are summed and reduced in 4 bytes; fp16 alone that they are
+  // not.
   if (gradients == "bf16" && weights == "bf16") {
     flags.emplace_back("--grad-reduce-in-bf16");
+  } else if (gradients == "fp32" && weights == "fp16") {
+    flags.emplace_back("--accumulate-allreduce-grads-in-fp32");
   } else if (gradients != "fp32" && gradients != weights) {
     plan.Cannot(
         "precision.gradients",
