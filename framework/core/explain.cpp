@@ -686,8 +686,7 @@ class Explainer {
     const int stages = order_ == nullptr ? 1 : order_->stages;
     for (const OpRow& row : c_.form.ops) {
       double n = 0;
-      for (int stage = 0; stage < stages; ++stage)
-        n += LayersOn(c_, plan_, stage, row.layer_class);
+      for (int stage = 0; stage < stages; ++stage) n += LayersOn(c_, plan_, stage, row.layer_class);
       (row.bucket == Bucket::kReplay ? replayed : needed) +=
           n * ShapeOf(c_, c_.form.op_prices[row.price], w_).flops;
     }
@@ -707,7 +706,7 @@ class Explainer {
       own = rank.free - (w_.ends[first] - FirstPass(order_->events[first].cost)) - rank.busy;
     } else {
       PlayOrder(*order_, w_.stage_cost, 0, absl::MakeSpan(w_.ends));
-      const double start = w_.ends[first] - w_.stage_cost[Size(order_->events[first].cost)];
+      const double start = w_.ends[first] - w_.stage_cost[order_->events[first].cost];
       own = w_.ends[last] - start - Passes() * w_.slot[Size(r)];
     }
     const double until_end = out_.evaluation.time.bubble - out_.exposed_pipeline;

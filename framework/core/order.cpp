@@ -369,7 +369,7 @@ class OrderCompiler {
     }
     // What follows the stretch may look back into it, and the last events must not be skipped over.
     for (std::size_t i = p.end; i < n; ++i) {
-      for (const std::size_t back : {Size(out_.events[i].before), Size(out_.events[i].waits)}) {
+      for (const std::size_t back : {out_.events[i].before, out_.events[i].waits}) {
         if (back < p.end) reach = std::max(reach, p.end - back);
       }
     }

@@ -94,7 +94,7 @@ class Plotter {
   }
 
   std::optional<std::string> Numbers(const std::string& name, const std::string& option) {
-    const std::optional<std::string> column = ColumnOf(sweep_, name, option, &diagnostics_);
+    std::optional<std::string> column = ColumnOf(sweep_, name, option, &diagnostics_);
     if (!column) return std::nullopt;
     for (const SweepRow& row : rows_) {
       const Json value = CellOf(row, *column);
@@ -124,6 +124,7 @@ class Plotter {
 
   static std::string NameOf(const std::vector<Json>& values) {
     std::vector<std::string> words;
+    words.reserve(values.size());
     for (const Json& value : values) words.push_back(WordOf(value));
     return absl::StrJoin(words, ", ");
   }
@@ -143,7 +144,7 @@ class Plotter {
       for (const std::string& column : series_) values.push_back(CellOf(row, column));
       const std::string name = NameOf(values);
       const auto [found, added] = at.emplace(name, named.size());
-      if (added) named.push_back({std::move(values), {name, {}}});
+      if (added) named.emplace_back(std::move(values), PlotSeries{name, {}});
       named[found->second].second.points.push_back({px.get<double>(), py.get<double>()});
       x.push_back(px.get<double>());
       if (asked_.log_y && py.get<double>() <= 0 && !diagnostics_.HasErrors())
@@ -247,6 +248,7 @@ std::optional<std::string> ColumnOf(const StoredSweep& sweep, const std::string&
   std::string near = Nearest(name, all);
   if (near.empty()) {
     std::vector<std::string> last;
+    last.reserve(all.size());
     for (const std::string& column : all) last.push_back(column.substr(column.rfind('.') + 1));
     near = Nearest(name.substr(name.rfind('.') + 1), last);
     const auto whole = std::find(last.begin(), last.end(), near);

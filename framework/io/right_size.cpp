@@ -148,7 +148,7 @@ Json RightSize(const PluginRegistry& registry, const Scenario& scenario, const S
             sequence->number * batch->number / found.step / found.devices;
       row["peak_bytes"] = std::llround(found.peak);
       const Json hardware = grid->defaults.value("hardware", Json::object());
-      if (row["machine"] == "") row["machine"] = hardware.value("plugin", "");
+      if (row["machine"].get<std::string>().empty()) row["machine"] = hardware.value("plugin", "");
       const double price = hardware.value("price_per_device_hour", 0.0) * found.devices;
       if (price > 0) row["price_per_hour"] = price;
       for (const auto& [key, value] : SettingsOf(*grid, found.point))
