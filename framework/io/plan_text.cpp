@@ -63,7 +63,8 @@ class Report {
 
  private:
   static constexpr std::size_t kIndent = 10;
-  std::size_t Width() const { return static_cast<std::size_t>(std::max(60, style_.width)); }
+  // Its tables need 80 columns; a narrower terminal wraps them.
+  std::size_t Width() const { return static_cast<std::size_t>(std::max(80, style_.width)); }
 
   void Section(const char* name, const std::string& text) {
     absl::StrAppend(&out_, style_.Bold(Padded(name, kIndent)), Wrapped(text, kIndent, Width()));
@@ -141,6 +142,7 @@ class Report {
     }
     absl::StrAppend(&axes, axes.empty() ? "" : " x ", "pipeline ", c_.plan.pipeline);
     if (c_.plan.pipeline > 1) absl::StrAppend(&axes, " (", c_.schedule_name, ")");
+    AppendStraddling(&axes);
     if (plan["zero_stage"].get<int>() > 0)
       absl::StrAppend(&axes, ", ZeRO-", plan["zero_stage"].get<int>());
     if (plan["offload"] != "none")
@@ -152,6 +154,24 @@ class Report {
                     ShortNumber(c_.training.sequence_length), " tokens");
     Section("", axes);
     out_ += "\n";
+  }
+
+  // Experts may borrow ranks of several axes at once.
+  void AppendStraddling(std::string* axes) const {
+    const std::vector<Axis>& all = c_.edited.mesh.axes();
+    for (const Axis& axis : all) {
+      if (!axis.borrows || c_.plan.Size(axis.atoms) == 1) continue;
+      std::string lenders;
+      bool inside = false;
+      for (const Axis& other : all) {
+        if (other.borrows) continue;
+        inside |= (axis.atoms & ~other.atoms) == 0;
+        if (c_.plan.Size(axis.atoms & other.atoms) > 1)
+          absl::StrAppend(&lenders, lenders.empty() ? "" : " x ", other.name);
+      }
+      if (!inside)
+        absl::StrAppend(axes, ", ", axis.name, " ", c_.plan.Size(axis.atoms), " of ", lenders);
+    }
   }
 
   void Memory() {

@@ -51,7 +51,9 @@ std::optional<std::string> ReadTextFile(const std::string& path, Diagnostics& di
     const bool missing = status.type() == fs::file_type::not_found;
     return refuse(missing ? "file.missing" : "file.unreadable",
                   missing ? "no such file" : "cannot be read (" + error.message() + ")",
-                  missing ? NearestFile(path) : "");
+                  !missing      ? ""
+                  : path == "-" ? "standard input is the file /dev/stdin"
+                                : NearestFile(path));
   }
   if (fs::is_directory(status)) {
     return refuse("file.directory", "is a directory, not a file", "name the file inside it");

@@ -427,6 +427,12 @@ TEST_F(Contract, ExitStatuses) {
   // [expect] is checked without --set alone.
   EXPECT_EQ(RunProgram({"plan", "misses.toml"}).status, 4);
   EXPECT_EQ(RunProgram({"plan", "misses.toml", "--set", "training.micro_batch_size=1"}).status, 0);
+  // What the command line itself expects is checked, and it alone.
+  const ProgramRun own = RunProgram({"plan", "misses.toml", "--set", "expect.plan.pipeline=7"});
+  EXPECT_EQ(own.status, 4);
+  EXPECT_NE(own.err.find("plan.pipeline"), std::string::npos) << own.err;
+  EXPECT_EQ(own.err.find("plan.tensor"), std::string::npos) << own.err;
+  EXPECT_EQ(RunProgram({"plan", "misses.toml", "--set", "expect.plan.pipeline=1"}).status, 0);
   EXPECT_EQ(RunProgram({"plan", "misses.toml", "--format", "csv"}).status, 4);
 }
 
