@@ -95,10 +95,11 @@ class Reader {
       const auto at = begin + static_cast<std::size_t>(cell.data() - field.data());
       begin += field.size() + 1;
       if (cell.empty() || ReadItem(cell, at)) continue;
-      diagnostics_.Error("schedule.csv", PlaceAt(row, at),
-                         absl::StrCat("\"", absl::CHexEscape(cell.substr(0, 40)), "\" is no op"),
-                         "write stage, F, I, W or B, and micro-batch, like 2F0, or a pair "
-                         "(2F4;5B1)OVERLAP_F_B");
+      diagnostics_.Error(
+          "schedule.csv", PlaceAt(row, at),
+          absl::StrCat("\"", absl::Utf8SafeCHexEscape(cell.substr(0, 40)), "\" is no op"),
+          "write stage, F, I, W or B, and micro-batch, like 2F0, or a pair "
+          "(2F4;5B1)OVERLAP_F_B");
       if (++unreadable_ == kMostUnreadable) return;
     }
   }

@@ -347,8 +347,12 @@ class Composer {
     UnknownKeys(
         table, "precision",
         {"recipe", "parameters", "compute", "gradients", "gradient_reduce", "master", "moments"});
-    if (const std::optional<Precision> read = ReadRecipe(registry_, recipe, place, diagnostics_))
+    std::map<std::string, SoftwareNumber> numbers;
+    if (const std::optional<Precision> read =
+            ReadRecipe(registry_, recipe, place, diagnostics_, &numbers))
       precision_ = *read;
+    // The classroom's numbers are all in its formulas.
+    if (!accounting_->rules.coarse_program) accounting_->rules.numbers.merge(numbers);
     const auto part = [&](const char* key, Dtype* into) {
       const Value* value = table != nullptr ? table->Find(key) : nullptr;
       if (value != nullptr) {

@@ -36,7 +36,7 @@ TEST(OrderFault, TheFirstImpossibleCellIsToldWithWhatItWaitsFor) {
       // the same in the dialect with communication: columns are those of the file
       {"0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n",
        1,
-       31,
+       32,
        {{2, 9}},
        "rank 0 cannot do 0B0: it waits for 1B0, which rank 1 does after 1F1, which waits for 0F1, "
        "which rank 0 does after 0B0 (deadlock)"},
@@ -140,7 +140,7 @@ TEST(OrderFault, EveryCellThatIsNoOpIsToldAtOnce) {
               "write stage, F, I, W or B, and micro-batch, like 2F0, or a pair "
               "(2F4;5B1)OVERLAP_F_B");
   }
-  EXPECT_EQ(told, (std::vector<std::string>{"1:5 \"0Q0\" is no op", "1:9 \"\\303\\244\" is no op",
+  EXPECT_EQ(told, (std::vector<std::string>{"1:5 \"0Q0\" is no op", "1:9 \"\xC3\xA4\" is no op",
                                             "1:12 \"7\" is no op", "2:5 \"(1F1;1B0)\" is no op"}));
 }
 
