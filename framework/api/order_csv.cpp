@@ -12,12 +12,13 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "base/text.h"
+#include "api/order_fault.h"
 
 namespace shardlab {
 namespace {
 
-constexpr int kMost = 1 << 20;
+constexpr int kMost = 1 << 20;              // of a stage or micro-batch
+constexpr std::size_t kMostChunks = 32767;  // Work counts them so
 constexpr std::array<const char*, 7> kCommunication = {
     "UNSHARD", "RESHARD", "REDUCE_GRAD", "SEND_F", "RECV_F", "SEND_B", "RECV_B"};
 constexpr std::array<WorkKind, 4> kKinds = {WorkKind::kF, WorkKind::kI, WorkKind::kW, WorkKind::kB};
@@ -54,107 +55,140 @@ std::optional<Cell> ParseCell(absl::string_view text) {
   return cell;
 }
 
+// Cells of one text, and where they stand in it.
 class Reader {
  public:
-  absl::StatusOr<PlacedOrder> Read(std::string_view text) {
-    std::vector<absl::string_view> lines =
-        absl::StrSplit(absl::string_view(text.data(), text.size()), '\n');
-    while (!lines.empty() && absl::StripAsciiWhitespace(lines.back()).empty()) lines.pop_back();
-    for (std::size_t row = 0; row < lines.size(); ++row) {
-      if (absl::Status status = Row(row, lines[row]); !status.ok()) return status;
+  Reader(std::string_view text, const std::string& file, Diagnostics* diagnostics)
+      : text_(text.data(), text.size()), file_(file), diagnostics_(*diagnostics) {}
+
+  std::optional<PlacedOrder> Read() {
+    lines_ = absl::StrSplit(text_, '\n');
+    while (!lines_.empty() && absl::StripAsciiWhitespace(lines_.back()).empty()) lines_.pop_back();
+    if (lines_.empty()) {
+      diagnostics_.Error("schedule.csv", {file_, 0, 0, ""}, "there are no rows",
+                         "a row for each pipeline rank, like 0F0,0F1,0B0,0B1");
+      return std::nullopt;
     }
-    if (rows_.empty()) return absl::InvalidArgumentError("there are no rows");
-    if (absl::Status status = Place(); !status.ok()) return status;
-    return std::move(out_);
+    for (std::size_t row = 0; row < lines_.size() && unreadable_ < kMostUnreadable; ++row) Row(row);
+    if (unreadable_ > 0) return std::nullopt;
+    if (const std::optional<OrderFault> fault = FindOrderFault(cells_)) {
+      Diagnostic diagnostic;
+      diagnostic.code = "schedule.order";
+      diagnostic.message = absl::StrCat("an impossible order: ", fault->message);
+      diagnostic.place = PlaceOf(fault->at);
+      if (fault->other) diagnostic.other_places.push_back(PlaceOf(*fault->other));
+      diagnostics_.Add(std::move(diagnostic));
+      return std::nullopt;
+    }
+    return Placed();
   }
 
  private:
-  using Item = std::pair<Cell, std::optional<Cell>>;  // the second: the B of a pair
+  static constexpr int kMostUnreadable = 20;  // told of one file
 
-  absl::Status Row(std::size_t row, absl::string_view line) {
-    rows_.emplace_back();
-    const std::vector<absl::string_view> cells = absl::StrSplit(line, ',');
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      const absl::string_view cell = absl::StripAsciiWhitespace(cells[i]);
-      if (cell.empty()) continue;
-      const std::optional<Item> item = ParseItem(cell);
-      if (!item) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "row ", row + 1, ", cell ", i + 1, ": \"", absl::CHexEscape(cell.substr(0, 40)),
-            "\" is no op; write stage, F, I, W or B, and micro-batch, like 2F0, or a pair "
-            "(2F4;5B1)OVERLAP_F_B"));
-      }
-      if (!item->first.kind) continue;
-      rows_.back().push_back(*item);
-      cells_ += item->second ? 2 : 1;
+  void Row(std::size_t row) {
+    cells_.emplace_back();
+    begins_.emplace_back();
+    std::size_t begin = 0;
+    for (const absl::string_view field : absl::StrSplit(lines_[row], ',')) {
+      const absl::string_view cell = absl::StripAsciiWhitespace(field);
+      const auto at = begin + static_cast<std::size_t>(cell.data() - field.data());
+      begin += field.size() + 1;
+      if (cell.empty() || ReadItem(cell, at)) continue;
+      diagnostics_.Error(
+          "schedule.csv", PlaceAt(row, at),
+          absl::StrCat("\"", absl::Utf8SafeCHexEscape(cell.substr(0, 40)), "\" is no op"),
+          "write stage, F, I, W or B, and micro-batch, like 2F0, or a pair "
+          "(2F4;5B1)OVERLAP_F_B");
+      if (++unreadable_ == kMostUnreadable) return;
     }
-    return absl::OkStatus();
   }
 
-  static std::optional<Item> ParseItem(absl::string_view text) {
+  // A cell of the last row, `at` bytes from the row's begin; false when it is no op.
+  bool ReadItem(absl::string_view text, std::size_t at) {
     if (!absl::ConsumePrefix(&text, "(")) {
       const std::optional<Cell> cell = ParseCell(text);
-      return cell ? std::optional<Item>({*cell, std::nullopt}) : std::nullopt;
+      if (cell && cell->kind) Add(*cell, at, false);
+      return cell.has_value();
     }
-    if (!absl::ConsumeSuffix(&text, ")OVERLAP_F_B")) return std::nullopt;
+    if (!absl::ConsumeSuffix(&text, ")OVERLAP_F_B")) return false;
     const std::vector<absl::string_view> parts = absl::StrSplit(text, ';');
-    if (parts.size() != 2) return std::nullopt;
+    if (parts.size() != 2) return false;
     const std::optional<Cell> f = ParseCell(parts[0]), b = ParseCell(parts[1]);
-    if (!f || !b || f->kind != WorkKind::kF || b->kind != WorkKind::kB) return std::nullopt;
-    return Item{*f, *b};
+    if (!f || !b || f->kind != WorkKind::kF || b->kind != WorkKind::kB) return false;
+    Add(*f, at + 1, true);
+    Add(*b, at + 2 + parts[0].size(), false);
+    return true;
   }
 
-  absl::Status Place() {
-    std::vector<std::set<int>> stages(rows_.size());
-    int stage = 0, micro_batch = 0;
-    for (std::size_t r = 0; r < rows_.size(); ++r) {
-      const auto see = [&](const Cell& cell) {
-        stages[r].insert(cell.stage);
-        stage = std::max(stage, cell.stage);
-        micro_batch = std::max(micro_batch, cell.micro_batch);
-      };
-      for (const Item& item : rows_[r]) {
-        see(item.first);
-        if (item.second) see(*item.second);
-      }
-      if (stages[r].size() == stages[0].size() && !stages[r].empty()) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("row ", r + 1, " has ops of ", stages[r].size(), " stages and row 1 of ",
-                       stages[0].size(), ": each rank holds as many"));
-    }
-    // Each stage owes a forward and a backward of each micro-batch.
-    if (2LL * (stage + 1) * (micro_batch + 1) > cells_) {
-      return absl::InvalidArgumentError(absl::StrCat(cells_, " ops are too few for ", stage + 1,
-                                                     " stages and ", micro_batch + 1,
-                                                     " micro-batches"));
-    }
-    out_.shape = {static_cast<int>(rows_.size()), static_cast<int>(stages[0].size()),
-                  micro_batch + 1};
-    out_.stages = stage + 1;
-    for (std::size_t r = 0; r < rows_.size(); ++r) {
-      const std::vector<int> own(stages[r].begin(), stages[r].end());
-      out_.stage_of.insert(out_.stage_of.end(), own.begin(), own.end());
-      const auto work = [&own](const Cell& cell) {
-        const auto chunk = std::find(own.begin(), own.end(), cell.stage) - own.begin();
-        return Work{*cell.kind, static_cast<std::int16_t>(chunk), cell.micro_batch};
-      };
-      out_.order.emplace_back();
-      for (const Item& item : rows_[r]) {
-        out_.order.back().push_back(item.second ? Work::Pair(work(item.first), work(*item.second))
-                                                : work(item.first));
-      }
-    }
-    return absl::OkStatus();
+  void Add(const Cell& cell, std::size_t at, bool with_next) {
+    cells_.back().push_back({cell.stage, *cell.kind, cell.micro_batch, with_next});
+    begins_.back().push_back(static_cast<std::uint32_t>(at));
   }
 
-  std::vector<std::vector<Item>> rows_;
-  long long cells_ = 0;
-  PlacedOrder out_;
+  // Columns are characters, not bytes.
+  Place PlaceAt(std::size_t row, std::size_t byte) const {
+    const absl::string_view before = lines_[row].substr(0, byte);
+    const auto characters = std::count_if(before.begin(), before.end(), [](char c) {
+      return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+    });
+    return {file_, static_cast<int>(row) + 1, static_cast<int>(characters) + 1, ""};
+  }
+
+  Place PlaceOf(OrderPosition at) const {
+    const auto row = static_cast<std::size_t>(at.rank), index = static_cast<std::size_t>(at.index);
+    return PlaceAt(row, index < begins_[row].size()
+                            ? begins_[row][index]
+                            : absl::StripTrailingAsciiWhitespace(lines_[row]).size());
+  }
+
+  // What was found possible; nothing where a rank holds more stages than the framework counts.
+  std::optional<PlacedOrder> Placed() {
+    PlacedOrder out;
+    out.order.resize(cells_.size());
+    for (std::size_t r = 0; r < cells_.size(); ++r) {
+      std::set<int> stages;
+      for (const OrderCell& cell : cells_[r]) stages.insert(cell.stage);
+      const std::vector<int> own(stages.begin(), stages.end());
+      if (own.size() > kMostChunks) {
+        diagnostics_.Error("schedule.csv", PlaceAt(r, 0),
+                           absl::StrCat("rank ", r, " holds ", own.size(), " stages"),
+                           absl::StrCat("at most ", kMostChunks));
+        return std::nullopt;
+      }
+      out.shape = {static_cast<int>(cells_.size()), static_cast<int>(own.size()),
+                   out.shape.micro_batches};
+      out.stage_of.insert(out.stage_of.end(), own.begin(), own.end());
+      out.stages = std::max(out.stages, own.back() + 1);
+      const auto work = [&](const OrderCell& cell) {
+        const auto chunk = std::lower_bound(own.begin(), own.end(), cell.stage) - own.begin();
+        out.shape.micro_batches = std::max(out.shape.micro_batches, cell.micro_batch + 1);
+        return Work{cell.kind, static_cast<std::int16_t>(chunk), cell.micro_batch};
+      };
+      for (std::size_t i = 0; i < cells_[r].size(); ++i) {
+        const Work first = work(cells_[r][i]);
+        out.order[r].push_back(cells_[r][i].with_next ? Work::Pair(first, work(cells_[r][++i]))
+                                                      : first);
+      }
+    }
+    return out;
+  }
+
+  absl::string_view text_;
+  std::string file_;
+  Diagnostics& diagnostics_;
+  std::vector<absl::string_view> lines_;
+  std::vector<std::vector<OrderCell>> cells_;       // [row]
+  std::vector<std::vector<std::uint32_t>> begins_;  // [row][cell] bytes from the row's begin
+  int unreadable_ = 0;
 };
 
 }  // namespace
 
-absl::StatusOr<PlacedOrder> ParseOrderCsv(std::string_view text) { return Reader().Read(text); }
+std::optional<PlacedOrder> ParseOrderCsv(std::string_view text, const std::string& file,
+                                         Diagnostics* diagnostics) {
+  return Reader(text, file, diagnostics).Read();
+}
 
 std::string OrderToCsv(const ScheduleOrder& order, const std::vector<int>& stage_of) {
   const std::size_t chunks = order.empty() ? 0 : stage_of.size() / order.size();

@@ -50,7 +50,7 @@ struct InitContext {
                      const std::function<void(ParameterVisitor&)>& visit)>
       read_table;
   // The text of a file that the user names, relative to the scenario; mistakes go to the
-  // diagnostics.
+  // diagnostics, whose places may name it so: the host puts its path.
   std::function<std::optional<std::string>(const std::string& file)> read_user_text;
 
   bool Fact(const std::string& name, bool otherwise) const {

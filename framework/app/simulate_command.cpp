@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "app/plan_command.h"
 #include "base/text.h"
+#include "io/less_bubble.h"
 #include "io/simulation_report.h"
 #include "io/trace.h"
 
@@ -140,11 +141,19 @@ int SimulateCommand(const std::vector<std::string>& args, Streams streams) {
       return line.Fail(absl::StrCat("--trace: \"", request.trace, "\" cannot be written"));
     }
   }
+  // Of the plan as it is, without what only some run has: stragglers, jitter.
+  const double bubble = Simulate(c, c.plan, order, {}).bubble_fraction;
+  const std::vector<LessBubble> less =
+      ShrinkBubble(registry, p.scenario, request.sets, p.planned, bubble);
   if (line.json()) {
-    streams.out << SimulationDocument(report, {given("events"), given("events") && detail}).dump(2)
-                << "\n";
+    nlohmann::ordered_json document =
+        SimulationDocument(report, {given("events"), given("events") && detail});
+    document["less_bubble"] = LessBubbleDocument(less);
+    streams.out << document.dump(2) << "\n";
   } else {
     streams.out << SimulationText(report, line.style());
+    const std::string shrinks = LessBubbleText(less, bubble, line.style());
+    if (!shrinks.empty()) streams.out << "\n" << shrinks;
     if (given("gantt")) streams.out << "\n" << SimulationChart(report, line.style());
     if (given("events")) streams.out << "\n" << SimulationEvents(report, detail);
   }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
+#include "core/saved_width.h"
 #include "core/travel.h"
 
 namespace shardlab {
@@ -358,9 +359,12 @@ class Explainer {
       entry.author = row.residency == Residency::kKept ? CutAuthor(tensor, saved.at)
                                                        : RecomputeAuthor(row.layer_class);
       entry.row = tensor.name;
-      entry.formula = absl::StrCat(what, SizeText(tensor, saved.at), " x ",
-                                   ShortNumber(BytesOf(c_.precision, tensor.dtype)), " B");
-      entry.source = absl::StrCat("kept for the backward pass of ", program_.op(saved.reader).name);
+      const SavedWidth width = SavedWidthOf(program_, c_.precision, c_.rules, saved);
+      entry.formula =
+          absl::StrCat(what, SizeText(tensor, saved.at), " x ", ShortNumber(width.bytes), " B");
+      entry.source = absl::StrCat("kept for the backward pass of ", program_.op(saved.reader).name,
+                                  width.number != nullptr ? "; " : "",
+                                  width.number != nullptr ? width.number->source : "");
       entry.bytes = times * w_.blocks[row.block];
       x.entries.push_back(std::move(entry));
     }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/saved_width.h"
+
 namespace shardlab {
 namespace {
 
@@ -275,7 +277,8 @@ class Compiler {
     row.layer_class = static_cast<std::uint8_t>(program_.op(saved.reader).layer_class.value());
     row.residency = saved.residency;
     row.of_inner_layers = saved.residency == Residency::kReplayed && saved.tensor == reader.input;
-    row.block = TensorBlock(tensor, saved.at, Width(tensor.dtype));
+    row.block =
+        TensorBlock(tensor, saved.at, SavedWidthOf(program_, precision_, rules_, saved).bytes);
     row.tensor = saved.tensor;
     row.when = Mask(ApartFrom(saved));
     form_.saved.push_back(row);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "api/order_fault.h"
 
 namespace shardlab {
 namespace {
@@ -29,8 +31,8 @@ class OrderCompiler {
       for (int c = 0; c < s.chunks; ++c) out_.stage_of.push_back(schedule_.StageOf(s, r, c));
     }
     if (absl::Status status = Place(); !status.ok()) return status;
-    if (absl::Status status = Check(); !status.ok()) return status;
-    if (absl::Status status = Sort(); !status.ok()) return status;
+    if (absl::Status status = Exists(); !status.ok()) return status;
+    if (!IsComplete() || !Sort()) return WhyNot();
     CountInFlight();
     if (out_.splits_backward) FindStates();
     FindPeriod();
@@ -46,11 +48,6 @@ class OrderCompiler {
     return (Size(stage) * kKinds + Size(static_cast<int>(kind))) * Size(out_.shape.micro_batches) +
            Size(micro_batch);
   }
-  static std::string Cell(int rank, const Work& w) {
-    return absl::StrCat("rank ", rank, ", ", Name(w.kind), " of chunk ", w.chunk, ", micro-batch ",
-                        w.micro_batch);
-  }
-
   // Calls for each F, I, W and B of the work: a pair is two.
   template <class Visitor>
   static void EachPart(const Work& w, Visitor visit) {
@@ -78,55 +75,74 @@ class OrderCompiler {
     return absl::OkStatus();
   }
 
-  // Each stage owes F and either B, or I and W, of each micro-batch, once and on one rank.
-  absl::Status Check() {
+  absl::Status Exists() const {
     const ScheduleShape& s = out_.shape;
-    std::vector<std::uint8_t> seen(Size(stages_) * kKinds * Size(s.micro_batches), 0);
-    std::vector<std::int32_t> owner(Size(stages_) * Size(s.micro_batches), -1);
-    std::vector<std::int32_t> owes(out_.stage_of.size(), s.micro_batches / out_.copies);
-    absl::Status status;
-    const auto fail = [&status](int rank, const Work& w, const char* what) {
-      if (status.ok()) status = absl::InvalidArgumentError(absl::StrCat(Cell(rank, w), what));
-    };
-    for (int r = 0; r < s.ranks && status.ok(); ++r) {
+    const auto within = [](int n, int count) { return n >= 0 && n < count; };
+    for (int r = 0; r < s.ranks; ++r) {
       for (const Work& work : order_[Size(r)]) {
+        absl::Status status;
         EachPart(work, [&](const Work& w) {
-          if (w.chunk < 0 || w.chunk >= s.chunks || w.micro_batch < 0 ||
-              w.micro_batch >= s.micro_batches)
-            return fail(r, w, ": there is no such work");
-          const int stage = Stage(r, w);
-          if (seen[Slot(stage, w.kind, w.micro_batch)]++ != 0) return fail(r, w, ": done twice");
-          const std::int32_t chunk = r * s.chunks + w.chunk;
-          std::int32_t& on = owner[Size(stage) * Size(s.micro_batches) + Size(w.micro_batch)];
-          if (on >= 0 && on != chunk) return fail(r, w, ": the stage does it on another rank too");
-          if (on < 0) --owes[Size(chunk)];
-          on = chunk;
-          out_.splits_backward |= w.kind == WorkKind::kW;
+          if (within(w.chunk, s.chunks) && within(w.micro_batch, s.micro_batches)) return;
+          status = absl::InvalidArgumentError(
+              absl::StrCat("rank ", r, " does ", Name(w.kind), " of chunk ", w.chunk,
+                           " and micro-batch ", w.micro_batch, ", and there are ", s.chunks,
+                           " chunks and ", s.micro_batches, " micro-batches"));
         });
         if (!status.ok()) return status;
       }
     }
+    return absl::OkStatus();
+  }
+
+  // Each stage owes F and either B, or I and W, of each micro-batch, once and on one rank.
+  bool IsComplete() {
+    const ScheduleShape& s = out_.shape;
+    std::vector<std::uint8_t> seen(Size(stages_) * kKinds * Size(s.micro_batches), 0);
+    std::vector<std::int32_t> owner(Size(stages_) * Size(s.micro_batches), -1);
+    std::vector<std::int32_t> owes(out_.stage_of.size(), s.micro_batches / out_.copies);
+    bool good = true;
     for (int r = 0; r < s.ranks; ++r) {
-      for (int c = 0; c < s.chunks; ++c) {
-        for (int m = 0; m < s.micro_batches; ++m) {
-          const int stage = out_.stage_of[Size(r * s.chunks + c)];
-          const auto done = [&](WorkKind kind) { return seen[Slot(stage, kind, m)] != 0; };
-          const bool whole = done(WorkKind::kB), split = done(WorkKind::kI) && done(WorkKind::kW);
-          const bool mixed = whole && (done(WorkKind::kI) || done(WorkKind::kW));
-          if (!done(WorkKind::kF) || mixed || (!whole && !split)) {
-            return absl::InvalidArgumentError(
-                absl::StrCat("rank ", r, ", chunk ", c, ", micro-batch ", m,
-                             ": needs one F, and one B or one I and one W"));
-          }
-        }
-        if (owes[Size(r * s.chunks + c)] != 0) {
-          return absl::InvalidArgumentError(
-              absl::StrCat("rank ", r, ", chunk ", c, ": does not do ",
-                           s.micro_batches / out_.copies, " micro-batches"));
-        }
+      for (const Work& work : order_[Size(r)]) {
+        EachPart(work, [&](const Work& w) {
+          const int stage = Stage(r, w);
+          const std::int32_t chunk = r * s.chunks + w.chunk;
+          std::int32_t& on = owner[Size(stage) * Size(s.micro_batches) + Size(w.micro_batch)];
+          good = good && seen[Slot(stage, w.kind, w.micro_batch)]++ == 0 && (on < 0 || on == chunk);
+          if (on < 0) --owes[Size(chunk)];
+          on = chunk;
+          out_.splits_backward |= w.kind == WorkKind::kW;
+        });
       }
     }
-    return absl::OkStatus();
+    for (std::size_t at = 0; at < out_.stage_of.size() && good; ++at) {
+      for (int m = 0; m < s.micro_batches; ++m) {
+        const auto done = [&](WorkKind kind) {
+          return seen[Slot(out_.stage_of[at], kind, m)] != 0;
+        };
+        const bool whole = done(WorkKind::kB);
+        const bool input = done(WorkKind::kI), weight = done(WorkKind::kW);
+        good = good && done(WorkKind::kF) && (whole ? !input && !weight : input && weight);
+      }
+      good = good && owes[at] == 0;
+    }
+    return good;
+  }
+
+  // In the order's own cells, as a schedule CSV names them.
+  absl::Status WhyNot() const {
+    std::vector<std::vector<OrderCell>> cells(order_.size());
+    for (int r = 0; r < out_.shape.ranks; ++r) {
+      for (const Work& work : order_[Size(r)]) {
+        EachPart(work, [&](const Work& w) {
+          const bool first = work.kind == WorkKind::kFB && w.kind == WorkKind::kF;
+          cells[Size(r)].push_back({Stage(r, w), w.kind, w.micro_batch, first});
+        });
+      }
+    }
+    const std::optional<OrderFault> fault =
+        FindOrderFault(cells, stages_, out_.shape.micro_batches);
+    return absl::InvalidArgumentError(fault ? fault->message
+                                            : "ranks do unequal shares of the micro-batches");
   }
 
   // The event that this work waits for; -1 when nothing, -2 when that is not done yet.
@@ -146,7 +162,8 @@ class OrderCompiler {
     }
   }
 
-  absl::Status Sort() {
+  // False where something waits for ever.
+  bool Sort() {
     const ScheduleShape& s = out_.shape;
     event_.assign(Size(stages_) * kKinds * Size(s.micro_batches), -1);
     std::vector<std::size_t> at(Size(s.ranks), 0);
@@ -164,12 +181,9 @@ class OrderCompiler {
       }
     }
     for (int r = 0; r < s.ranks; ++r) {
-      if (at[Size(r)] == order_[Size(r)].size()) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(Cell(r, order_[Size(r)][at[Size(r)]]),
-                       ": waits for work that is never done before it (deadlock)"));
+      if (at[Size(r)] != order_[Size(r)].size()) return false;
     }
-    return absl::OkStatus();
+    return true;
   }
 
   // Puts a rank's next work behind all others; false when what it waits for is not there yet.
@@ -392,74 +406,6 @@ class OrderCompiler {
 
 absl::StatusOr<CompiledOrder> CompileOrder(const Schedule& schedule, const ScheduleShape& shape) {
   return OrderCompiler(schedule, shape).Run();
-}
-
-void AddPairCosts(const CompiledOrder& order, absl::Span<double> costs) {
-  if (order.pairs.empty()) return;
-  const std::size_t zero = order.ZeroCost();
-  const auto cost = [&](int stage, WorkKind kind) {
-    return costs[static_cast<std::size_t>(stage) * kKinds + static_cast<std::size_t>(kind)];
-  };
-  costs[zero] = 0;
-  for (std::size_t i = 0; i < order.pairs.size(); ++i) {
-    costs[zero + 1 + i] =
-        cost(order.pairs[i].first, WorkKind::kF) + cost(order.pairs[i].second, WorkKind::kB);
-  }
-}
-
-namespace {
-
-// Plays events [from, to).
-inline void PlayRange(const CompiledOrder& order, std::size_t from, std::size_t to,
-                      const double* cost, double hop, double* end) {
-  const double lag[2] = {0, hop};
-  for (std::size_t i = from; i < to; ++i) {
-    const CompiledOrder::Event& e = order.events[i];
-    end[i] = std::max(end[e.before], end[e.waits] + lag[e.hop]) + cost[e.cost];
-  }
-}
-
-}  // namespace
-
-void PlayOrder(const CompiledOrder& order, absl::Span<const double> costs, double hop,
-               absl::Span<double> ends) {
-  for (const std::int32_t first : order.first) ends[static_cast<std::size_t>(first)] = 0;
-  PlayRange(order, 0, order.events.size(), costs.data(), hop, ends.data());
-}
-
-void PlayToEnd(const CompiledOrder& order, absl::Span<const double> costs, double hop,
-               absl::Span<double> ends) {
-  for (const std::int32_t first : order.first) ends[static_cast<std::size_t>(first)] = 0;
-  double* const end = ends.data();
-  const CompiledOrder::Period& period = order.period;
-  std::size_t at = 0;
-  if (period.length > 0) {
-    const std::size_t length = period.length, reach = period.reach;
-    // The window of `reach` events before `at` and the one a period earlier must lie in the
-    // periodic stretch.
-    at = period.begin + reach + length;
-    PlayRange(order, 0, std::min<std::size_t>(at, period.end), costs.data(), hop, end);
-    for (; at + length <= period.end; at += length) {
-      const double shift = end[at - 1] - end[at - 1 - length];
-      const double allowed = 1e-14 * end[at - 1];
-      bool repeats = true;
-      for (std::size_t i = at - reach; i < at && repeats; ++i) {
-        const double off = end[i] - end[i - length] - shift;
-        repeats = off <= allowed && -off <= allowed;
-      }
-      if (repeats) {
-        const std::size_t skipped = (period.end - at) / length;
-        const std::size_t to = at + skipped * length;
-        for (std::size_t i = 1; i <= reach; ++i)
-          end[to - i] = end[at - i] + static_cast<double>(skipped) * shift;
-        at = to;
-        break;
-      }
-      PlayRange(order, at, at + length, costs.data(), hop, end);
-    }
-    at = std::min<std::size_t>(at, period.end);
-  }
-  PlayRange(order, at, order.events.size(), costs.data(), hop, end);
 }
 
 }  // namespace shardlab

@@ -65,7 +65,7 @@ struct CompiledOrder {
 // its B, since nothing says what the two hide of each other.
 void AddPairCosts(const CompiledOrder& order, absl::Span<double> costs);
 
-// Fails with the first impossible item when the order deadlocks, misses or doubles work.
+// Fails with the first impossible cell, and why it is impossible (api/order_fault.h).
 absl::StatusOr<CompiledOrder> CompileOrder(const Schedule& schedule, const ScheduleShape& shape);
 
 // costs as CompiledOrder says, in seconds; `ends` has room for one time per event. A message

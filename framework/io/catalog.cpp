@@ -100,8 +100,33 @@ std::optional<Accounting> ReadAccounting(const PluginRegistry& registry, const s
   return accounting;
 }
 
+namespace {
+
+// numbers = { NAME = { value = 0.9, source = "..." } }
+void ReadNumbers(const Value& table, const char* what, std::map<std::string, SoftwareNumber>* out,
+                 Diagnostics& diagnostics) {
+  const Value* const list = table.Find("numbers");
+  if (list == nullptr) return;
+  for (const auto& [number, entry] : list->table) {
+    const Value* value = entry.Find("value");
+    const Value* source = entry.Find("source");
+    if (value == nullptr || source == nullptr || source->text.empty()) {
+      diagnostics.Error(absl::StrCat(what, ".number"), entry.place,
+                        absl::StrCat(what, " number \"", number, "\" needs value and source"),
+                        "write { value = 0.9, source = \"measured on ...\" }");
+      continue;
+    }
+    (*out)[number] = {
+        value->kind == Value::kInteger ? static_cast<double>(value->integer) : value->number,
+        source->text};
+  }
+}
+
+}  // namespace
+
 std::optional<Precision> ReadRecipe(const PluginRegistry& registry, const std::string& name,
-                                    const Place& place, Diagnostics& diagnostics) {
+                                    const Place& place, Diagnostics& diagnostics,
+                                    std::map<std::string, SoftwareNumber>* numbers) {
   const std::optional<Value> table = ReadCatalog(registry, "precision", name, place, diagnostics);
   if (!table) return std::nullopt;
   Precision precision;
@@ -123,6 +148,7 @@ std::optional<Precision> ReadRecipe(const PluginRegistry& registry, const std::s
     precision.weight_copies =
         copies->kind == Value::kInteger ? static_cast<double>(copies->integer) : copies->number;
   }
+  if (numbers != nullptr) ReadNumbers(*table, "precision", numbers, diagnostics);
   return precision;
 }
 
@@ -134,21 +160,7 @@ std::optional<Software> ReadSoftware(const PluginRegistry& registry, const std::
   software.name = name;
   if (const Value* version = table->Find("version")) software.version = version->text;
   software.facts = ReadFacts(*table);
-  if (const Value* list = table->Find("numbers")) {
-    for (const auto& [number, entry] : list->table) {
-      const Value* value = entry.Find("value");
-      const Value* source = entry.Find("source");
-      if (value == nullptr || source == nullptr || source->text.empty()) {
-        diagnostics.Error("software.number", entry.place,
-                          absl::StrCat("software number \"", number, "\" needs value and source"),
-                          "write { value = 0.9, source = \"measured on ...\" }");
-        continue;
-      }
-      software.numbers[number] = {
-          value->kind == Value::kInteger ? static_cast<double>(value->integer) : value->number,
-          source->text};
-    }
-  }
+  ReadNumbers(*table, "software", &software.numbers, diagnostics);
   return software;
 }
 

@@ -5,6 +5,7 @@
 //   std::optional<Accounting> accounting = ReadAccounting(registry, "textbook", place,
 //   diagnostics);
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,8 +32,10 @@ std::string DefaultAccounting(const PluginRegistry& registry);
 
 std::optional<Accounting> ReadAccounting(const PluginRegistry& registry, const std::string& name,
                                          const Place& place, Diagnostics& diagnostics);
+// `numbers` takes those of the file: "saved.linear.bytes" (core/saved_width.h).
 std::optional<Precision> ReadRecipe(const PluginRegistry& registry, const std::string& name,
-                                    const Place& place, Diagnostics& diagnostics);
+                                    const Place& place, Diagnostics& diagnostics,
+                                    std::map<std::string, SoftwareNumber>* numbers = nullptr);
 
 struct Software {
   std::string name, version;

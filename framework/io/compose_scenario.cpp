@@ -17,6 +17,7 @@
 #include "io/parameter_io.h"
 #include "io/read_file.h"
 #include "io/toml_value.h"
+#include "io/user_files.h"
 
 namespace shardlab {
 namespace {
@@ -230,12 +231,13 @@ class Composer {
     context.read_toml = [directory, diagnostics](const std::string& file) {
       return ReadTomlFile(absl::StrCat(directory, "/", file), *diagnostics);
     };
-    const std::filesystem::path beside = std::filesystem::path(scenario_.file).parent_path();
-    context.read_user_toml = [beside, diagnostics](const std::string& file) {
-      return ReadTomlFile((beside / file).string(), *diagnostics);
+    const auto files =
+        std::make_shared<UserFiles>(std::filesystem::path(scenario_.file).parent_path());
+    context.read_user_toml = [files, diagnostics](const std::string& file) {
+      return ReadTomlFile(files->PathOf(file), *diagnostics);
     };
-    context.read_user_text = [beside, diagnostics](const std::string& file) {
-      return ReadTextFile((beside / file).string(), *diagnostics);
+    context.read_user_text = [files, diagnostics](const std::string& file) {
+      return ReadTextFile(files->PathOf(file), *diagnostics);
     };
     context.read_table = [diagnostics](const Value& table, const std::vector<std::string>& reserved,
                                        const std::function<void(ParameterVisitor&)>& visit) {
@@ -260,9 +262,11 @@ class Composer {
     context.is_given = [reader](const std::string& parameter) {
       return reader->IsGiven(parameter);
     };
+    const std::size_t before = diagnostics_.all().size();
     const absl::Status done =
         Guarded(absl::StrCat("plugin \"", loaded.name, "\" cannot be initialised"),
                 [&] { loaded.plugin->Init(context); });
+    files->PutPaths(before, &diagnostics_);
     if (!done.ok()) diagnostics_.Error("plugin.threw", place, std::string(done.message()));
   }
 
@@ -343,8 +347,12 @@ class Composer {
     UnknownKeys(
         table, "precision",
         {"recipe", "parameters", "compute", "gradients", "gradient_reduce", "master", "moments"});
-    if (const std::optional<Precision> read = ReadRecipe(registry_, recipe, place, diagnostics_))
+    std::map<std::string, SoftwareNumber> numbers;
+    if (const std::optional<Precision> read =
+            ReadRecipe(registry_, recipe, place, diagnostics_, &numbers))
       precision_ = *read;
+    // The classroom's numbers are all in its formulas.
+    if (!accounting_->rules.coarse_program) accounting_->rules.numbers.merge(numbers);
     const auto part = [&](const char* key, Dtype* into) {
       const Value* value = table != nullptr ? table->Find(key) : nullptr;
       if (value != nullptr) {

@@ -276,8 +276,10 @@ class Document {
       add("schedule", c_.schedule_name, c_.schedule->source());
     add_all(c_.hardware->Constants());
     add_all(c_.network->Constants());
-    for (const auto& [name, number] : c_.rules.numbers)
-      add(absl::StrCat("software.", name), number.value, number.source);
+    for (const auto& [name, number] : c_.rules.numbers) {
+      const bool kept = name.rfind("saved.", 0) == 0;  // the recipe's
+      add(absl::StrCat(kept ? "precision." : "software.", name), number.value, number.source);
+    }
     return list;
   }
 

@@ -1,5 +1,6 @@
 #include "io/schedule_study.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
@@ -143,9 +144,14 @@ Json StudyDocument(const ScheduleStudy& study, bool events) {
               {"stages", study.compiled.stages},
               {"makespan_seconds", t.makespan},
               {"bubble_fraction", t.bubble_fraction},
+              {"max_idle_seconds", 0.0},
+              {"max_own_bubble_seconds", 0.0},
               {"ranks", Json::array()}};
   for (std::size_t r = 0; r < t.ranks.size(); ++r) {
     const RankTimeline& rank = t.ranks[r];
+    doc["max_idle_seconds"] = std::max(doc["max_idle_seconds"].get<double>(), rank.idle);
+    doc["max_own_bubble_seconds"] =
+        std::max(doc["max_own_bubble_seconds"].get<double>(), rank.own_bubble);
     doc["ranks"].push_back({{"rank", r},
                             {"busy_seconds", rank.busy},
                             {"idle_seconds", rank.idle},

@@ -36,6 +36,13 @@ std::vector<std::string> Alone(const SimulationReport& report) {
   return alone;
 }
 
+// What --contention plays, and what it leaves out.
+constexpr const char* kContentionModel =
+    "first order: messages of a pipeline rank one after another in each direction; a message and "
+    "the gradient reduction behind its pass at half of the rate each while both last; left out: "
+    "gathers and reductions under a pass, groups of other ranks on the same port, the receiver's "
+    "port";
+
 SimulationEvent PassEvent(const SimulatedPass& pass) {
   SimulationEvent event;
   event.rank = pass.rank;
@@ -162,6 +169,11 @@ Json SimulationDocument(const SimulationReport& report, EventLists events) {
               {"micro_batches", c.plan.micro_batches}, {"chunks", c.plan.chunks},
               {"makespan_seconds", s.makespan},        {"pipeline_seconds", s.pipeline},
               {"bubble_fraction", s.bubble_fraction},  {"message_seconds", s.hop}};
+  for (const SimulatedRank& rank : s.ranks) {
+    doc["max_idle_seconds"] = std::max(doc.value("max_idle_seconds", 0.0), rank.idle);
+    doc["max_own_bubble_seconds"] =
+        std::max(doc.value("max_own_bubble_seconds", 0.0), rank.own_bubble);
+  }
   doc["evaluation"] = {{"step_seconds", Evaluated(report).step},
                        {"peak_bytes", Bytes0(Evaluated(report).peak)},
                        {"difference", Difference(report)},
@@ -169,6 +181,7 @@ Json SimulationDocument(const SimulationReport& report, EventLists events) {
                        {"simulated_alone", Alone(report)}};
   doc["options"] = {{"contention", report.options.contention},
                     {"contention_seconds", s.contention_seconds},
+                    {"contention_model", report.options.contention ? kContentionModel : "none"},
                     {"blocking_sends", report.options.blocking_sends},
                     {"jitter", report.options.jitter},
                     {"seed", report.options.seed},
@@ -251,6 +264,10 @@ std::string SimulationText(const SimulationReport& report, const TextStyle& styl
                       "busy: passes, exposed traffic and the optimizer; idle: the step less that; "
                       "own bubble: idle between first and last pass; in flight: chunks",
                       0, width)));
+  if (report.options.contention) {
+    absl::StrAppend(&out,
+                    style.Dim(Wrapped(absl::StrCat("contention, ", kContentionModel), 0, width)));
+  }
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -141,6 +142,63 @@ TEST(SimulateCommand, ATraceHasTracksArrowsAndCounters) {
   EXPECT_EQ(devices(all).size(), 32u);
   EXPECT_EQ(trace({"--detail"})["traceEvents"].size() > 20 * one["traceEvents"].size(), true);
   std::filesystem::remove(file);
+}
+
+// The classroom plays with F : I : W = 1 : 1 : 1 and equal stages, so each answer is a formula.
+TEST(SimulateCommand, WhatShrinksTheBubbleIsComputed) {
+  const std::vector<std::string> batch = {"--set", "training.global_batch_size=8"};
+  const Json doc = Document("simulate", "70b-tp8-pp4", batch);
+  const double p = 4, m = 8;
+  EXPECT_NEAR(doc["bubble_fraction"], (p - 1) / (m + p - 1), 1e-9);
+  std::map<std::string, Json> by;
+  double last = 0;
+  for (const Json& less : doc["less_bubble"]) {
+    by[less["by"]] = less;
+    EXPECT_GE(less["bubble_fraction"], last) << "the smallest first";
+    last = less["bubble_fraction"];
+    EXPECT_LT(last, 0.99 * doc["bubble_fraction"].get<double>());
+    // What is said of it is what comes out.
+    std::vector<std::string> with = batch;
+    for (const Json& set : less["set"]) with.insert(with.end(), {"--set", set});
+    const Json played = Document("simulate", "70b-tp8-pp4", with);
+    EXPECT_DOUBLE_EQ(played["bubble_fraction"], less["bubble_fraction"]);
+    EXPECT_DOUBLE_EQ(played["makespan_seconds"], less["step_seconds"]);
+  }
+  ASSERT_EQ(by.count("more micro-batches"), 1u);
+  EXPECT_EQ(by["more micro-batches"]["set"], Json({"training.global_batch_size=16"}));
+  EXPECT_NEAR(by["more micro-batches"]["bubble_fraction"], (p - 1) / (2 * m + p - 1), 1e-9);
+  ASSERT_EQ(by.count("another schedule"), 1u);
+  // Interleaved in 4 chunks and with weight gradients put off: idle (p - 1)(F + I - W)/v.
+  const double idle = (p - 1) / 3 / 4;
+  EXPECT_LE(by["another schedule"]["bubble_fraction"].get<double>(), idle / (m + idle) + 1e-9);
+  EXPECT_EQ(by.count("more chunks"), 0u) << "1F1B has one";
+
+  const ProgramRun text = RunOn("simulate", "70b-tp8-pp4", batch);
+  EXPECT_THAT(text.out, HasSubstr("less bubble than 27.3 % by"));
+  EXPECT_THAT(text.out, HasSubstr("--set training.global_batch_size=16"));
+  // Nothing to shrink without a pipeline.
+  EXPECT_EQ(Document("simulate", "8b-zero1-fits")["less_bubble"], Json::array());
+}
+
+TEST(SimulateCommand, ContentionSaysWhatItLeavesOut) {
+  const Json with = Document("simulate", "405b-32-gpus-operator", {"--contention"});
+  EXPECT_THAT(with["options"]["contention_model"].get<std::string>(), HasSubstr("first order"));
+  EXPECT_THAT(with["options"]["contention_model"].get<std::string>(), HasSubstr("left out"));
+  EXPECT_EQ(Document("simulate", "405b-32-gpus-operator")["options"]["contention_model"], "none");
+  EXPECT_THAT(RunOn("simulate", "405b-32-gpus-operator", {"--contention"}).out,
+              HasSubstr("contention, first order"));
+}
+
+TEST(SimulateCommand, BothBubblesAreNamed) {
+  const Json doc = Document("simulate", "70b-tp8-pp4");
+  double idle = 0, own = 0;
+  for (const Json& rank : doc["ranks"]) {
+    idle = std::max(idle, rank["idle_seconds"].get<double>());
+    own = std::max(own, rank["own_bubble_seconds"].get<double>());
+  }
+  EXPECT_GT(own, 0);
+  EXPECT_EQ(doc["max_idle_seconds"], idle);
+  EXPECT_EQ(doc["max_own_bubble_seconds"], own);
 }
 
 }  // namespace

@@ -40,21 +40,23 @@ class Given final : public Schedule {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  const absl::StatusOr<PlacedOrder> read = ParseOrderCsv(text);
-  if (!read.ok()) {
-    Require(!read.status().message().empty());
+  Diagnostics diagnostics;
+  const std::optional<PlacedOrder> read = ParseOrderCsv(text, "a.csv", &diagnostics);
+  Require(read.has_value() == diagnostics.empty());
+  if (!read) {
+    for (const Diagnostic& diagnostic : diagnostics.all()) {
+      Require(diagnostic.message.size() > 8 && diagnostic.place.file == "a.csv");
+      Require((diagnostic.place.line > 0) == (diagnostic.place.column > 0));
+    }
     return 0;
   }
   const std::string written = OrderToCsv(read->order, read->stage_of);
-  const absl::StatusOr<PlacedOrder> again = ParseOrderCsv(written);
-  Require(again.ok() && again->shape == read->shape && again->stage_of == read->stage_of);
+  const std::optional<PlacedOrder> again = ParseOrderCsv(written, "a.csv", &diagnostics);
+  Require(again && again->shape == read->shape && again->stage_of == read->stage_of);
   Require(OrderToCsv(again->order, again->stage_of) == written);
 
   const absl::StatusOr<CompiledOrder> compiled = CompileOrder(Given(*read), read->shape);
-  if (!compiled.ok()) {
-    Require(!compiled.status().message().empty());
-    return 0;
-  }
+  Require(compiled.ok());  // what reading found possible
   const Timeline timeline = PlayTimeline(*compiled, StageCosts(*compiled, {}), 0.25);
   double busy = 0;
   for (const RankTimeline& rank : timeline.ranks) {

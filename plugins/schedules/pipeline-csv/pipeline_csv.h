@@ -25,13 +25,7 @@ class OrderOfFile final : public Schedule {
     if (file_.empty()) return;  // a plan without a pipeline needs none
     const std::optional<std::string> text = context.read_user_text(file_);
     if (!text) return;
-    absl::StatusOr<PlacedOrder> read = ParseOrderCsv(*text);
-    if (read.ok()) {
-      read_ = *std::move(read);
-      return;
-    }
-    context.diagnostics->Error("schedule.csv", context.place_of("order"),
-                               absl::StrCat(file_, ": ", std::string(read.status().message())));
+    read_ = ParseOrderCsv(*text, file_, context.diagnostics);
   }
 
   int DefaultChunks() const override { return read_ ? read_->shape.chunks : 1; }
@@ -48,7 +42,8 @@ class OrderOfFile final : public Schedule {
   }
 
   std::string Refusal(const ScheduleShape& shape) const override {
-    if (!read_) return "pipeline-csv needs a file: write order = \"FILE.csv\"";
+    if (!read_ && file_.empty()) return "pipeline-csv needs a file: write order = \"FILE.csv\"";
+    if (!read_) return absl::StrCat(file_, " holds no order that can be played");
     if (shape == read_->shape) return "";
     return absl::StrCat(file_, " has ", Text(read_->shape), "; the plan has ", Text(shape));
   }

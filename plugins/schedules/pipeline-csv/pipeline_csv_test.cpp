@@ -59,13 +59,13 @@ TEST(OrderOfFile, RanksStagesAndMicroBatchesAreTheFiles) {
             "micro-batches");
 }
 
-TEST(OrderOfFile, WhatIsNoOrderIsToldWithItsCell) {
+TEST(OrderOfFile, WhatIsNoOrderIsToldAtItsCell) {
   Diagnostics diagnostics;
-  Read("0F0,0Q0\n", &diagnostics);
+  EXPECT_EQ(Read("0F0,0Q0\n", &diagnostics).Refusal({1, 1, 1}),
+            "a.csv holds no order that can be played");
   ASSERT_EQ(diagnostics.all().size(), 1u);
-  EXPECT_EQ(diagnostics.all()[0].message,
-            "a.csv: row 1, cell 2: \"0Q0\" is no op; write stage, F, I, W or B, and micro-batch, "
-            "like 2F0, or a pair (2F4;5B1)OVERLAP_F_B");
+  EXPECT_EQ(diagnostics.all()[0].message, "\"0Q0\" is no op");
+  EXPECT_EQ(diagnostics.all()[0].place, (Place{"a.csv", 1, 5, ""}));
 }
 
 TEST(OrderOfFile, WithoutAFileNothingIsLegal) {
