@@ -47,7 +47,7 @@ std::string Bar(const Json& accounts, double scale, double capacity) {
   return out.insert(std::min(columns(capacity), out.size()), "|");
 }
 
-std::string Value(double value) {
+std::string Shown(double value) {
   return value == std::floor(value) && std::abs(value) < kWholeBelow ? FormatFigure("", "", value)
                                                                      : Significant(value, 5);
 }
@@ -101,14 +101,13 @@ std::string LessonGaugesText(const Json& gauges, const TextStyle& style) {
                       mark.word, " ", FormatBytes(bytes));
   }
   absl::StrAppend(&out, "  ", Folded(legend, 2, LessonWidth(style) - 2), "\n");
-  absl::StrAppend(&out, "  step ", FormatSeconds(gauges.at("step_seconds").get<double>()), ", MFU ",
+  absl::StrAppend(&out, "  step ", FormatSeconds(gauges.at("step_seconds").get<double>()),
+                  ", of it exposed traffic ",
+                  FormatSeconds(gauges.at("exposed_seconds").get<double>()), "; MFU ",
                   FormatFigure("", "%", gauges.at("mfu").get<double>()), ", bubble ",
-                  FormatFigure("", "%", gauges.at("bubble_fraction").get<double>()), ", ",
-                  FormatFigure("", "", gauges.at("micro_batches").get<double>()),
-                  gauges.at("micro_batches") == 1 ? " micro-batch" : " micro-batches", " of ",
-                  gauges.at("data").get<int>() == 1
-                      ? "one replica\n"
-                      : absl::StrCat("each of ", gauges.at("data").get<int>(), " replicas\n"));
+                  FormatFigure("", "%", gauges.at("bubble_fraction").get<double>()), "\n");
+  absl::StrAppend(&out, "  ", gauges.at("data").get<int>(), " x ",
+                  gauges.at("micro_batches").get<int>(), " micro-batches (replicas x each)\n");
   return out;
 }
 
@@ -122,7 +121,7 @@ std::string LessonGoalText(const Json& goal, const TextStyle& style) {
     absl::StrAppend(&out, holds ? "  holds   " : "  BROKEN  ",
                     require.at("text").get<std::string>());
     if (require.contains("value")) {
-      const auto bound = [&](const char* name) { return Value(require.at(name).get<double>()); };
+      const auto bound = [&](const char* name) { return Shown(require.at(name).get<double>()); };
       absl::StrAppend(&out, ": ", bound("value"));
       const bool exact = require.contains("min") && require.contains("max") &&
                          require.at("min") == require.at("max");

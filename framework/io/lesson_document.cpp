@@ -113,6 +113,8 @@ Json GaugesDocument(const LessonPlanned& planned) {
     totals.push_back(rank.at("total_bytes"));
   }
   const double capacity = memory.at("capacity_bytes").get<double>();
+  double exposed = 0;
+  for (const auto& [axis, seconds] : time.at("exposed").items()) exposed += seconds.get<double>();
   return {{"legal", true},
           {"fits", memory.at("fits")},
           {"verdict", memory.at("verdict")},
@@ -125,6 +127,7 @@ Json GaugesDocument(const LessonPlanned& planned) {
           {"data", plan.at("plan").at("data")},
           {"micro_batches", plan.at("plan").at("micro_batches")},
           {"step_seconds", time.at("step_seconds")},
+          {"exposed_seconds", exposed},
           {"bubble_fraction", time.at("bubble_fraction")},
           {"mfu", plan.at("throughput").at("mfu")},
           {"tokens_per_second", plan.at("throughput").at("tokens_per_second")}};

@@ -174,11 +174,18 @@ std::string LessonPlans::Exported(const std::string& request, std::vector<std::s
                     d.hint.empty() ? "" : "; ", d.hint);
   }
   if (!refused.empty()) return refused;
-  std::vector<std::string> missing;
-  std::string lines = ExportedLines(exported, {words.begin() + 1, words.end()}, &missing);
+  std::vector<std::string> asked, optional, missing;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    asked.push_back(words[i]);
+    if (!words[i].ends_with('?')) continue;
+    asked.back().pop_back();
+    optional.push_back(asked.back());
+  }
+  std::string lines = ExportedLines(exported, asked, &missing);
   if (now_given_) return lines;  // a plan without a switch has no line of it
   for (const std::string& word : missing)
-    problems->push_back(absl::StrCat("export ", words[0], " has no line with ", word));
+    if (std::find(optional.begin(), optional.end(), word) == optional.end())
+      problems->push_back(absl::StrCat("export ", words[0], " has no line with ", word));
   return lines;
 }
 

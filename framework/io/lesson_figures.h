@@ -8,8 +8,8 @@
 //
 // {{name}} is shown by what the name ends on: _bytes, _seconds, _fraction (percent); else a number.
 // {{export NAME WORD...}} is what exporter NAME writes for the plan: the lines with one of the
-// words. {{name TB}} forces a unit: B MB GB TB, ms s, %, x (four digits), 0 to 9 digits
-// after the point.
+// words; a word that ends on ? may have no line. {{name TB}} forces a unit: B MB GB TB, ms s, %, x
+// (four digits), 0 to 9 digits after the point.
 
 #include <map>
 #include <nlohmann/json.hpp>
