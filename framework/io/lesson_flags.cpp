@@ -21,7 +21,8 @@ bool IsFlag(const std::string& word) { return word.starts_with("--"); }
 std::vector<std::string> Split(const std::vector<std::string>& words) {
   std::vector<std::string> out;
   for (const std::string& word : words) {
-    if (!IsFlag(word) && !word.starts_with(absl::StrCat(kWithout, " "))) {
+    const std::string text = word.substr(std::min(word.size(), word.find_first_not_of(' ')));
+    if (!IsFlag(text) && !text.starts_with(absl::StrCat(kWithout, " "))) {
       out.push_back(word);
       continue;
     }
