@@ -156,10 +156,20 @@ std::string LessonShowText(const Json& document, const TextStyle& style) {
   return out;
 }
 
-std::string LessonFiguresText(const Json& document, const TextStyle&) {
+std::string LessonFiguresText(const Json& document, const TextStyle& style) {
+  constexpr std::size_t kName = 46;
   std::string out;
-  for (const auto& [name, shown] : document.at("figures_shown").items())
-    absl::StrAppendFormat(&out, "  %-46s %s\n", name, shown.get<std::string>());
+  for (const auto& [name, shown] : document.at("figures_shown").items()) {
+    std::string value;
+    for (const char c : shown.get<std::string>()) {
+      value += c;
+      if (c == ',' && document.at("figures").contains(name) &&
+          document.at("figures")[name].is_array())
+        value += ' ';  // a list may be folded
+    }
+    absl::StrAppendFormat(&out, "  %-*s %s\n", static_cast<int>(kName), name,
+                          Folded(value, kName + 3, LessonWidth(style) - kName - 3));
+  }
   return out.empty() ? "this step has no figures\n" : out;
 }
 

@@ -145,10 +145,10 @@ TEST(Steps, HeadlineFiguresAreInTheTexts) {
   };
   says("one-gpu-70b", {"1.1289 TB", "91.268 GB", "1.2201 TB", "15.25", "FlashAttention"});
   says("floor-405b", {"6.4937 TB", "2.5600 TB", "202.93 GB"});
-  says("zero-stages", {"308.67 GB", "171.98 GB", "35.277 GB", "282.21 GB", "141.11 GB"});
-  says("zero-wire", {"273.40 GB", "410.09 GB", "14.82 s", "88.964 GB", "67.767 GB"});
+  says("zero-stages", {"308.67 GB", "171.97 GB", "35.277 GB", "282.21 GB", "141.11 GB"});
+  says("zero-wire", {"273.40 GB", "410.09 GB", "14.82 s", "88.961 GB", "67.771 GB"});
   says("activation-checkpointing", {"6.5096 GB", "41.786 GB", "52.174 GB", "56.376 GB"});
-  says("tp-split", {"320", "61.734 GB", "73.143 GB", "1.2500"});
+  says("tp-split", {"320", "61.734 GB", "73.143 GB", "1.250 times"});
   says("break-tp-across-servers", {"4.429", "2.191", "7.219", "2.741", "157.00 GB"});
   says("tp-inside-nvlink", {"136.4", "1.5032 TB", "2.684 s"});
   says("pp-split", {"27.27 %", "(p-1)/(m+p-1)", "6.98 %", "56.645 GB"});
