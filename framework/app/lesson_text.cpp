@@ -184,8 +184,11 @@ std::string LessonStateText(const Json& document, const TextStyle& style) {
     std::string values;
     std::string reasons;
     for (const Json& value : knob.at("values")) {
-      const std::string text = value.at("value").is_string() ? value.at("value").get<std::string>()
-                                                             : value.at("value").dump();
+      std::string text = value.at("value").is_string() ? value.at("value").get<std::string>()
+                                                       : value.at("value").dump();
+      // A switch is there or not, whatever the plan calls it.
+      if (value.at("value") == knob.at("with")) text = "on";
+      if (value.at("value") == knob.at("without")) text = "off";
       const bool now = value.at("value") == knob.at("value");
       const bool legal = value.at("legal") == true;
       const char* mark = !legal ? "(no)" : value.at("fits") == true ? "" : "!";

@@ -24,6 +24,13 @@ Json HeadOf(const LessonStep& step) {
           {"title", step.title},     {"part", step.part},     {"minutes", step.minutes}};
 }
 
+// A knob's value as JSON; null where none is said.
+Json FromToml(const std::string& toml) {
+  if (toml.empty()) return nullptr;
+  Json value = Json::parse(toml, nullptr, false);
+  return value.is_discarded() ? Json(toml) : value;
+}
+
 // The live part of the text with the learner's plan put in; null where there is none.
 Json LiveText(const PluginRegistry& registry, const LessonStep& step, const LessonState& state) {
   if (step.live.empty() || state.planned.document.is_null()) return nullptr;
@@ -230,6 +237,8 @@ Json StateDocument(const PluginRegistry& registry, const LessonStep& step,
                      {"label", knob.label},
                      {"flag", knob.flag.empty() ? Json(nullptr) : Json(knob.flag)},
                      {"value", Current(state, knob.key)},
+                     {"with", FromToml(knob.with)},
+                     {"without", FromToml(knob.without)},
                      {"values", values}});
   }
   out["knobs"] = knobs;
