@@ -25,25 +25,57 @@ const std::vector<std::string>& Actions() {
   return actions;
 }
 
+// Options of this command, each with a value unless it is one of the last four.
+constexpr std::array<const char*, 12> kOptions = {"--format",  "--plugins", "--set",   "--question",
+                                                  "--seed",    "--event",   "--steps", "--lessons",
+                                                  "--figures", "--help",    "-h",      "--version"};
+constexpr std::size_t kValued = 8;
+
+// The place of an option in kOptions, or their number.
+std::size_t OptionAt(const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  return static_cast<std::size_t>(std::find(kOptions.begin(), kOptions.end(), name) -
+                                  kOptions.begin());
+}
+
 // An answer may begin with '-': whatever follows `check STEP` is one, unless it is an option of
 // this command. It is taken out before options are read.
 std::optional<std::string> TakeAnswer(std::vector<std::string>* args) {
-  static constexpr std::array<const char*, 11> kOptions = {
-      "--format", "--plugins", "--set",  "--question", "--seed",   "--event",
-      "--steps",  "--lessons", "--help", "-h",         "--version"};
   if (args->size() < 3 || (*args)[0] != "check") return std::nullopt;
-  const std::string& answer = (*args)[2];
-  const std::string name = answer.substr(0, answer.find('='));
-  if (std::find(kOptions.begin(), kOptions.end(), name) != kOptions.end()) return std::nullopt;
-  const std::string taken = answer;
+  if (OptionAt((*args)[2]) < kOptions.size()) return std::nullopt;
+  const std::string taken = (*args)[2];
   args->erase(args->begin() + 2);
   return taken;
+}
+
+// So may what a framework's flags set: behind `set STEP` and its like everything is taken out, in
+// its order, but for the options of this command and their values.
+std::vector<std::string> TakeWords(std::vector<std::string>* args) {
+  std::vector<std::string> words;
+  if (args->size() < 3) return words;
+  const std::string& action = (*args)[0];
+  if (action != "set" && action != "submit" && action != "replan") return words;
+  std::vector<std::string> rest;
+  for (std::size_t i = 0; i < args->size(); ++i) {
+    const std::string& word = (*args)[i];
+    const std::size_t option = OptionAt(word);
+    if (i < 2 || option < kOptions.size()) {
+      rest.push_back(word);
+      const bool apart = i >= 2 && option < kValued && word.find('=') == std::string::npos;
+      if (apart && i + 1 < args->size()) rest.push_back((*args)[++i]);
+    } else {
+      words.push_back(word);
+    }
+  }
+  *args = std::move(rest);
+  return words;
 }
 
 struct Options {
   std::vector<std::string> sets;
   std::string lessons, event, answer;
-  bool has_answer = false;
+  std::vector<std::string> words;  // of set, submit and replan
+  bool has_answer = false, figures = false;
   long long question = 1;
   std::uint64_t steps = 0;
   std::optional<std::uint64_t> seed;
@@ -99,10 +131,11 @@ class Lesson {
  private:
   int Act(const std::string& action, LessonSession& session, const LessonStep* step,
           std::vector<std::string> words, Diagnostics diagnostics) {
+    words.insert(words.end(), options_.words.begin(), options_.words.end());
     words.insert(words.end(), options_.sets.begin(), options_.sets.end());
     if (action == "run") {
       if (streams_.terminal.in == nullptr) return line_.Fail("run needs somebody who answers");
-      RunLesson(session, *step, *streams_.terminal.in, streams_.out, line_.style());
+      RunLesson(session, *step, options_.seed, *streams_.terminal.in, streams_.out, line_.style());
       return kDone;
     }
     Json document;
@@ -113,7 +146,7 @@ class Lesson {
       document = session.Reset();
     } else if (action == "show") {
       document = session.Show(*step);
-      text = &LessonShowText;
+      text = options_.figures ? &LessonFiguresText : &LessonShowText;
     } else if (action == "state") {
       document = session.State(*step);
       text = &LessonStateText;
@@ -121,7 +154,7 @@ class Lesson {
       document = session.Set(*step, words);
       text = &LessonStateText;
     } else if (action == "submit") {
-      document = session.Submit(*step);
+      document = session.Submit(*step, words);
       text = &LessonJobText;
     } else if (action == "replan") {
       document = session.Replan(*step, words, options_.event, options_.seed, options_.steps);
@@ -147,15 +180,15 @@ class Lesson {
     std::error_code ignored;
     const bool file = options_.has_answer && !step.goal.empty() &&
                       std::filesystem::is_regular_file(options_.answer, ignored);
-    if (!step.goal.empty() && (file || !words.empty() || step.questions.empty())) {
+    const long long count = static_cast<long long>(session.Questions(step));
+    if (!step.goal.empty() && (file || !words.empty() || count == 0)) {
       *document = session.CheckPlan(step, words, file ? options_.answer : "");
       return true;
     }
-    if (step.questions.empty()) {
+    if (count == 0) {
       line_.Fail(absl::StrCat(step.slug, " has nothing to check"));
       return false;
     }
-    const long long count = static_cast<long long>(step.questions.size());
     if (options_.question < 1 || options_.question > count) {
       line_.Fail(absl::StrCat(step.slug, " has ", count, count == 1 ? " question" : " questions"));
       return false;
@@ -185,8 +218,11 @@ int LessonCommand(const std::vector<std::string>& args, Streams streams) {
       "a\n"
       "name or a number. list: what is done; show: a step's text with live figures; run: do it\n"
       "here; check: grade an answer (the next argument, even if it begins with -), or a plan by\n"
-      "--set or as a file; state, set: the plan and its knobs, set alone goes back to the start;\n"
-      "submit: start the job; replan: change the running one; reset: forget all progress.",
+      "--set or as a file; state, set: the plan and its knobs, by key or by a framework's flag; "
+      "set\n"
+      "alone goes back to the start; submit: start the job; replan: change the running one; "
+      "reset:\n"
+      "forget all progress.",
       streams);
   Options options;
   std::uint64_t seed = 0;
@@ -197,9 +233,11 @@ int LessonCommand(const std::vector<std::string>& args, Streams streams) {
       "event", po::value(&options.event), "what happens to the job before replan")(
       "steps", po::value(&options.steps)->default_value(0),
       "how many steps the job ran before replan")("lessons", po::value(&options.lessons),
-                                                  "another folder of steps");
+                                                  "another folder of steps")(
+      "figures", po::bool_switch(&options.figures), "show: every figure of the step, by name");
   std::vector<std::string> rest = args;
   const std::optional<std::string> answer = TakeAnswer(&rest);
+  options.words = TakeWords(&rest);
   constexpr std::size_t kMost = 64;  // settings of one call
   if (!line.Parse(rest, 0, kMost)) return line.status();
   if (line.values().count("seed") != 0) options.seed = seed;

@@ -1,10 +1,12 @@
 #include "app/lesson_run.h"
 
+#include <charconv>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "app/lesson_gauges.h"
 #include "app/lesson_text.h"
 
 namespace shardlab {
@@ -15,11 +17,14 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kHelp =
     "  an answer           grades it\n"
     "  set KEY=VALUE ...   turns knobs; set alone goes back to the start\n"
+    "  set --FLAG VALUE    the same in a framework's flags, where the step has some;\n"
+    "                      set without --FLAG takes a switch out\n"
     "  2+  or  2-          turns knob 2 one value up or down\n"
+    "  load N              turns all knobs to plan N, where the step lists plans\n"
     "  state               the plan, the knobs and their legal values\n"
     "  submit              starts the job with the plan as it is\n"
-    "  replan KEY=VALUE ... [event NAME]   changes the running job\n"
-    "  show                the text again\n"
+    "  replan KEY=VALUE ... [event NAME] [steps N]   changes the running job\n"
+    "  show                the text again;  figures: every figure of it, by name\n"
     "  skip                the next question;  quit: leave, progress is kept\n";
 
 std::vector<std::string> WordsOf(const std::string& line) {
@@ -48,76 +53,172 @@ std::string Turned(const Json& state, const std::string& word) {
   return "";
 }
 
-}  // namespace
+// The choice that a letter, a number or its own text stands for; empty when it is none.
+std::string Chosen(const Json& choices, const std::string& line) {
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const std::string text = choices[i].get<std::string>();
+    const std::string letter(1, static_cast<char>('a' + i));
+    if (line == text || line == letter || line == std::to_string(i + 1)) return text;
+  }
+  return "";
+}
 
-void RunLesson(LessonSession& session, const LessonStep& step, std::istream& in, std::ostream& out,
-               const TextStyle& style) {
-  out << LessonShowText(session.Show(step), style);
-  if (!step.HasCheck()) return;
-  out << "\nType an answer; help lists what else can be typed.\n";
-  std::size_t question = 0;
-  std::size_t told = 0;  // diagnostics
-  bool done = false;
-  const auto tell = [&](const Json& document, auto text) {
-    const auto& all = session.diagnostics().all();
-    for (; told < all.size(); ++told) {
-      out << style.Red("no") << "  " << all[told].message;
-      if (!all[told].hint.empty()) out << "; " << all[told].hint;
-      out << "\n";
-    }
-    if (document.is_null()) return;
-    out << text(document, style);
-    if (document.contains("done") && document.at("done") == true) done = true;
-  };
-  while (!done) {
-    const bool asks = question < step.questions.size();
-    if (asks) {
-      out << "\n" << LessonQuestionText(session.Ask(step, question, std::nullopt), style);
-    } else if (step.goal.empty()) {
-      break;
-    }
-    out << "> " << std::flush;
-    std::string line;
-    if (!std::getline(in, line)) break;
-    const std::vector<std::string> words = WordsOf(line);
-    if (words.empty()) continue;
-    const std::vector<std::string> rest(words.begin() + 1, words.end());
-    if (words[0] == "quit" || words[0] == "exit") break;
-    if (words[0] == "help" || words[0] == "?") {
-      out << kHelp;
-    } else if (words[0] == "skip") {
-      ++question;
-      if (question >= step.questions.size() && step.goal.empty()) break;
-    } else if (words[0] == "show") {
-      tell(session.Show(step), LessonShowText);
-    } else if (words[0] == "state") {
-      tell(session.State(step), LessonStateText);
-    } else if (words[0] == "set") {
-      tell(session.Set(step, rest), LessonStateText);
-    } else if (words[0] == "submit") {
-      tell(session.Submit(step), LessonJobText);
-    } else if (words[0] == "replan") {
-      std::vector<std::string> sets;
-      std::string event;
-      for (std::size_t i = 0; i < rest.size(); ++i) {
-        if (rest[i] == "event" && i + 1 < rest.size())
-          event = rest[++i];
-        else
-          sets.push_back(rest[i]);
-      }
-      tell(session.Replan(step, sets, event, std::nullopt), LessonJobText);
-    } else if (const std::string set = Turned(session.State(step), words[0]); !set.empty()) {
-      tell(session.Set(step, {set}), LessonStateText);
-    } else if (asks) {
-      const Json graded = session.Check(step, question, std::nullopt, line);
-      tell(graded, LessonGradeText);
-      if (graded.at("correct") == true) ++question;
+// "steps 100" and "event lost-server" among the settings of replan.
+struct ReplanWords {
+  std::vector<std::string> sets;
+  std::string event;
+  std::uint64_t steps = 0;
+};
+ReplanWords ReadReplan(const std::vector<std::string>& words) {
+  ReplanWords out;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool more = i + 1 < words.size();
+    if (words[i] == "event" && more) {
+      out.event = words[++i];
+    } else if (words[i] == "steps" && more) {
+      const std::string& count = words[++i];
+      std::from_chars(count.data(), count.data() + count.size(), out.steps);
     } else {
-      out << "type help\n";
+      out.sets.push_back(words[i]);
     }
   }
-  out << (done ? "\nThis step is done. " : "\nProgress is kept. ")
-      << "shardlab lesson list shows what is left.\n";
+  return out;
+}
+
+class Run {
+ public:
+  Run(LessonSession& session, const LessonStep& step, std::optional<std::uint64_t> seed,
+      std::istream& in, std::ostream& out, const TextStyle& style)
+      : session_(session),
+        step_(step),
+        seed_(seed),
+        in_(in),
+        out_(out),
+        style_(style),
+        questions_(session.Questions(step)) {}
+
+  void All() {
+    const Json shown = session_.Show(step_);
+    const bool before = shown.at("done") == true;  // gone through again: it ends by `quit`
+    if (shown.contains("predict")) Predict(shown);
+    out_ << LessonShowText(shown, style_);
+    if (questions_ == 0 && step_.goal.empty()) return;
+    out_ << "\nType an answer; help lists what else can be typed.\n";
+    while (before || !done_) {
+      const bool asks = question_ < questions_;
+      if (asks) {
+        out_ << "\n" << LessonQuestionText(session_.Ask(step_, question_, seed_), style_);
+      } else if (step_.goal.empty()) {
+        break;
+      }
+      std::string line;
+      if (!ReadLine(&line) || !Answer(line, asks)) break;
+    }
+    const bool mixed = !step_.mix.steps.empty();
+    const bool done = mixed ? question_ >= questions_ : done_;
+    out_ << (done ? "\nThis step is done. " : "\nProgress is kept. ")
+         << "shardlab lesson list shows what is left.\n";
+  }
+
+ private:
+  // A line that was read as no prediction comes first.
+  bool ReadLine(std::string* line) {
+    out_ << "> " << std::flush;
+    if (!waiting_) return static_cast<bool>(std::getline(in_, *line));
+    *line = *waiting_;
+    waiting_.reset();
+    return true;
+  }
+
+  void Predict(const Json& shown) {
+    const Json& predict = shown.at("predict");
+    out_ << style_.Bold(shown.at("title").get<std::string>()) << "\n"
+         << style_.Bold("guess first: ")
+         << Folded(predict.at("text").get<std::string>(), 2, LessonWidth(style_) - 13) << "\n";
+    char letter = 'a';
+    for (const Json& choice : predict.at("choices"))
+      out_ << "  " << letter++ << ") " << choice.get<std::string>() << "\n";
+    std::string line;
+    if (ReadLine(&line)) {
+      const std::string chosen = Chosen(predict.at("choices"), line);
+      if (chosen.empty()) waiting_ = line;  // an answer to what comes, from one who knows
+      out_ << (chosen.empty() ? "no guess" : "your guess: " + chosen) << "\n";
+    }
+    out_ << Folded(predict.at("told").get<std::string>(), 0, LessonWidth(style_)) << "\n\n";
+  }
+
+  void Tell(const Json& document, std::string (*text)(const Json&, const TextStyle&)) {
+    const auto& all = session_.diagnostics().all();
+    for (; told_ < all.size(); ++told_) {
+      out_ << style_.Red("no") << "  "
+           << Folded(all[told_].hint.empty()
+                         ? all[told_].message
+                         : absl::StrCat(all[told_].message, "; ", all[told_].hint),
+                     4, LessonWidth(style_) - 4)
+           << "\n";
+    }
+    if (document.is_null()) return;
+    out_ << text(document, style_);
+    if (document.contains("done") && document.at("done") == true) done_ = step_.mix.steps.empty();
+  }
+
+  // False: the learner leaves.
+  bool Answer(const std::string& line, bool asks) {
+    const std::vector<std::string> words = WordsOf(line);
+    if (words.empty()) return true;
+    const std::vector<std::string> rest(words.begin() + 1, words.end());
+    const std::string& verb = words[0];
+    if (verb == "quit" || verb == "exit") return false;
+    if (verb == "help" || verb == "?") {
+      out_ << kHelp;
+    } else if (verb == "skip") {
+      ++question_;
+    } else if (verb == "show") {
+      out_ << LessonShowText(session_.Show(step_), style_);
+    } else if (verb == "figures") {
+      out_ << LessonFiguresText(session_.Show(step_), style_);
+    } else if (verb == "state") {
+      out_ << LessonStateText(session_.State(step_), style_);
+    } else if (verb == "set") {
+      Tell(session_.Set(step_, rest), LessonStateText);
+    } else if (verb == "load") {
+      Tell(session_.Set(step_, words), LessonStateText);
+    } else if (verb == "submit") {
+      Tell(session_.Submit(step_, rest), LessonJobText);
+    } else if (verb == "replan") {
+      const ReplanWords replan = ReadReplan(rest);
+      Tell(session_.Replan(step_, replan.sets, replan.event, std::nullopt, replan.steps),
+           LessonJobText);
+    } else if (const std::string set = Turned(session_.State(step_), verb); !set.empty()) {
+      Tell(session_.Set(step_, {set}), LessonStateText);
+    } else if (asks) {
+      const Json graded = session_.Check(step_, question_, seed_, line);
+      Tell(graded, LessonGradeText);
+      if (graded.at("correct") == true) ++question_;
+    } else {
+      out_ << "type help\n";
+    }
+    return true;
+  }
+
+  LessonSession& session_;
+  const LessonStep& step_;
+  std::optional<std::uint64_t> seed_;
+  std::istream& in_;
+  std::ostream& out_;
+  const TextStyle& style_;
+  std::size_t questions_;
+  std::size_t question_ = 0;
+  std::size_t told_ = 0;  // diagnostics
+  std::optional<std::string> waiting_;
+  bool done_ = false;
+};
+
+}  // namespace
+
+void RunLesson(LessonSession& session, const LessonStep& step, std::optional<std::uint64_t> seed,
+               std::istream& in, std::ostream& out, const TextStyle& style) {
+  Run(session, step, seed, in, out, style).All();
 }
 
 }  // namespace shardlab

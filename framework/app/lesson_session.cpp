@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
+#include "io/lesson_flags.h"
+#include "io/lesson_front.h"
 
 namespace shardlab {
 namespace {
@@ -15,6 +17,7 @@ using Json = nlohmann::ordered_json;
 constexpr int kTriesBeforeHint = 2;
 constexpr int kTriesBeforeWorked = 3;
 constexpr const char* kGoal = "goal";
+constexpr const char* kLoad = "load";
 
 // A job that has just been started with these settings.
 Json NewJob(const std::vector<std::string>& sets) {
@@ -44,7 +47,7 @@ LessonSession::LessonSession(const PluginRegistry& registry, const std::vector<L
     : registry_(registry), course_(course), progress_(std::move(progress)), keep_(keep) {}
 
 void LessonSession::Keep() {
-  if (keep_) keep_ = WriteProgress(progress_, diagnostics_);
+  if (keep_) keep_ = WriteProgress(&progress_, diagnostics_);
 }
 
 // A step is done when each of its questions has been answered and its goal was reached.
@@ -87,22 +90,48 @@ Json LessonSession::State(const LessonStep& step) {
   return out;
 }
 
-Json LessonSession::Set(const LessonStep& step, const std::vector<std::string>& sets) {
-  if (sets.empty()) {
+std::size_t LessonSession::Questions(const LessonStep& step) const {
+  return step.mix.steps.empty() ? step.questions.size() : DrawMix(course_, step, 0).size();
+}
+
+// The learner's plan with the words over it; nothing, with errors, when it is refused.
+std::optional<LessonState> LessonSession::Changed(const LessonStep& step,
+                                                  const std::vector<std::string>& words) {
+  Diagnostics found;  // of these words alone: earlier mistakes of `run` do not count
+  LessonRequest request;
+  if (words[0] == kLoad) {
+    LessonPlans plans(registry_, step);
+    std::vector<std::string> problems;
+    request.sets = SetsOfFront(FrontDocument(step, plans, &problems),
+                               words.size() == 2 ? words[1] : "", found);
+  } else {
+    request = ReadRequest(step, words, found);
+  }
+  CheckKnobs(step, request.sets, found);
+  const std::vector<std::string> merged = MergedSets(SetsOf(step), request.sets);
+  CheckOtherFlags(registry_, step, request, merged, found);
+  std::optional<LessonState> next;
+  if (!found.HasErrors()) {
+    next = StateOf(registry_, step, merged);
+    if (next->planned.document.is_null()) {
+      found.Append(NamedByFlags(next->planned.diagnostics, request));
+      next.reset();
+    }
+  }
+  diagnostics_.Append(found);
+  return next;
+}
+
+Json LessonSession::Set(const LessonStep& step, const std::vector<std::string>& words) {
+  if (words.empty()) {
     progress_.At(step.slug).erase("set");
     Keep();
     return State(step);
   }
-  CheckKnobs(step, sets, diagnostics_);
-  if (diagnostics_.HasErrors()) return nullptr;
-  const std::vector<std::string> merged = MergedSets(SetsOf(step), sets);
-  const LessonState next = StateOf(registry_, step, merged);
-  if (next.planned.document.is_null()) {
-    diagnostics_.Append(next.planned.diagnostics);
-    return nullptr;
-  }
-  progress_.At(step.slug)["set"] = merged;
-  Json out = StateDocument(registry_, step, next);
+  const std::optional<LessonState> next = Changed(step, words);
+  if (!next) return nullptr;
+  progress_.At(step.slug)["set"] = next->sets;
+  Json out = StateDocument(registry_, step, *next);
   if (out["goal"].is_object() && out["goal"]["reached"] == true && !step.break_sets.empty())
     Pass(step, kGoal);  // a repair is done when it holds; other goals are submitted
   Keep();
@@ -110,14 +139,26 @@ Json LessonSession::Set(const LessonStep& step, const std::vector<std::string>& 
   return out;
 }
 
+// The question itself, or the one of another step that a mix draws in its place.
+MixedQuestion LessonSession::Meant(const LessonStep& step, std::size_t question,
+                                   std::optional<std::uint64_t>* seed) const {
+  if (step.mix.steps.empty()) return {&step, question, 0};
+  const MixedQuestion drawn = DrawMix(course_, step, seed->value_or(0)).at(question);
+  *seed = drawn.seed;
+  return drawn;
+}
+
 Json LessonSession::Ask(const LessonStep& step, std::size_t question,
                         std::optional<std::uint64_t> seed) {
-  const AskedQuestion asked = AskQuestion(registry_, step, question, seed);
+  std::optional<std::uint64_t> drawn = seed;
+  const MixedQuestion meant = Meant(step, question, &drawn);
+  const AskedQuestion asked = AskQuestion(registry_, *meant.step, meant.question, drawn);
   if (!asked.problem.empty())
     diagnostics_.Warning("lesson.question", {step.folder, 0, 0, ""}, asked.problem);
   Json out = Reply(step);
   out["question"] = question + 1;
   out["seed"] = seed ? Json(*seed) : Json(nullptr);
+  if (meant.step != &step) out["from"] = meant.step->slug;
   out["text"] = asked.text;
   out["unit"] = asked.unit;
   out["choices"] = asked.choices;
@@ -127,7 +168,9 @@ Json LessonSession::Ask(const LessonStep& step, std::size_t question,
 
 Json LessonSession::Check(const LessonStep& step, std::size_t question,
                           std::optional<std::uint64_t> seed, const std::string& answer) {
-  const AskedQuestion asked = AskQuestion(registry_, step, question, seed);
+  std::optional<std::uint64_t> drawn = seed;
+  const MixedQuestion meant = Meant(step, question, &drawn);
+  const AskedQuestion asked = AskQuestion(registry_, *meant.step, meant.question, drawn);
   if (!asked.problem.empty())
     diagnostics_.Warning("lesson.question", {step.folder, 0, 0, ""}, asked.problem);
   const LessonGrade grade = GradeAnswer(asked, answer);
@@ -143,6 +186,7 @@ Json LessonSession::Check(const LessonStep& step, std::size_t question,
   Json out = Reply(step);
   out["question"] = question + 1;
   out["seed"] = seed ? Json(*seed) : Json(nullptr);
+  if (meant.step != &step) out["from"] = meant.step->slug;
   out["text"] = asked.text;
   out["correct"] = grade.correct;
   const bool tell = grade.correct || wrong >= kTriesBeforeWorked;
@@ -188,7 +232,8 @@ Json LessonSession::CheckPlan(const LessonStep& step, const std::vector<std::str
   return out;
 }
 
-Json LessonSession::Submit(const LessonStep& step) {
+Json LessonSession::Submit(const LessonStep& step, const std::vector<std::string>& words) {
+  if (!words.empty() && Set(step, words).is_null()) return nullptr;
   const std::vector<std::string> sets = SetsOf(step);
   const LessonState state = StateOf(registry_, step, sets);
   Json out = Reply(step);
@@ -216,7 +261,7 @@ Json LessonSession::Submit(const LessonStep& step) {
   return out;
 }
 
-Json LessonSession::Replan(const LessonStep& step, const std::vector<std::string>& sets,
+Json LessonSession::Replan(const LessonStep& step, const std::vector<std::string>& words,
                            const std::string& event, std::optional<std::uint64_t> seed,
                            std::uint64_t steps) {
   if (step.restart_seconds.empty()) {
@@ -235,8 +280,11 @@ Json LessonSession::Replan(const LessonStep& step, const std::vector<std::string
                        absl::StrCat("events: ", Enumerate(names)));
     return nullptr;
   }
-  CheckKnobs(step, sets, diagnostics_);
-  if (diagnostics_.HasErrors()) return nullptr;
+  Diagnostics found;
+  const std::vector<std::string> sets = ReadRequest(step, words, found).sets;
+  CheckKnobs(step, sets, found);
+  diagnostics_.Append(found);
+  if (found.HasErrors()) return nullptr;
   Json& at = progress_.At(step.slug);
   Json job = at.contains("job") ? at.at("job") : NewJob({});
   const std::vector<std::string> running = job.value("set", std::vector<std::string>());
@@ -293,7 +341,8 @@ Json LessonSession::Replan(const LessonStep& step, const std::vector<std::string
 }
 
 Json LessonSession::Reset() {
-  progress_.steps = Json::object();
+  progress_.steps = progress_.read = Json::object();
+  progress_.forget = true;
   Keep();
   return List();
 }

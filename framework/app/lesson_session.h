@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "io/lesson_document.h"
+#include "io/lesson_mix.h"
 
 namespace shardlab {
 
@@ -25,18 +26,21 @@ class LessonSession {
   Json List() const { return ListDocument(course_, progress_); }
   Json Show(const LessonStep& step);
   Json State(const LessonStep& step);
-  // Without settings: back to the start. A refused plan is told, and the settings stay as they
-  // were.
-  Json Set(const LessonStep& step, const std::vector<std::string>& sets);
+  // KEY=VALUE, a framework's flags, or "load" and the number of a plan; without any, back to the
+  // start. A refused plan is told, and the settings stay as they were.
+  Json Set(const LessonStep& step, const std::vector<std::string>& words);
+  // How many questions the step asks, its own or drawn from others.
+  std::size_t Questions(const LessonStep& step) const;
   Json Ask(const LessonStep& step, std::size_t question, std::optional<std::uint64_t> seed);
   Json Check(const LessonStep& step, std::size_t question, std::optional<std::uint64_t> seed,
              const std::string& answer);
   // The step's goal, for the learner's plan with `sets`, or for a file.
   Json CheckPlan(const LessonStep& step, const std::vector<std::string>& sets,
                  const std::string& file);
-  Json Submit(const LessonStep& step);
+  // The plan as it is, or as `words` set it first.
+  Json Submit(const LessonStep& step, const std::vector<std::string>& words = {});
   // The job has run `steps` more steps. `event`: a name, or empty; `seed` chooses one.
-  Json Replan(const LessonStep& step, const std::vector<std::string>& sets,
+  Json Replan(const LessonStep& step, const std::vector<std::string>& words,
               const std::string& event, std::optional<std::uint64_t> seed, std::uint64_t steps = 0);
   Json Reset();
 
@@ -44,6 +48,9 @@ class LessonSession {
 
  private:
   std::vector<std::string> SetsOf(const LessonStep& step);
+  std::optional<LessonState> Changed(const LessonStep& step, const std::vector<std::string>& words);
+  MixedQuestion Meant(const LessonStep& step, std::size_t question,
+                      std::optional<std::uint64_t>* seed) const;
   void Pass(const LessonStep& step, const std::string& what);
   void Keep();
 

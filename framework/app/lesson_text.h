@@ -11,6 +11,8 @@ namespace shardlab {
 
 std::string LessonListText(const nlohmann::ordered_json& document, const TextStyle& style);
 std::string LessonShowText(const nlohmann::ordered_json& document, const TextStyle& style);
+// Every figure of the step, one a line.
+std::string LessonFiguresText(const nlohmann::ordered_json& document, const TextStyle& style);
 std::string LessonStateText(const nlohmann::ordered_json& document, const TextStyle& style);
 std::string LessonQuestionText(const nlohmann::ordered_json& document, const TextStyle& style);
 std::string LessonGradeText(const nlohmann::ordered_json& document, const TextStyle& style);

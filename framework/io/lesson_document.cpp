@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
+#include "io/lesson_front.h"
+#include "io/lesson_keys.h"
 #include "io/schedule_study.h"
 #include "io/toml_value.h"
 
@@ -17,15 +19,25 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kLastDigits = 1e-9;  // of a requirement
 
-std::string KeyOf(const std::string& set) { return set.substr(0, set.find('=')); }
-std::string ValueOf(const std::string& set) {
-  const std::size_t equals = set.find('=');
-  return equals == std::string::npos ? "" : set.substr(equals + 1);
-}
-
 Json HeadOf(const LessonStep& step) {
   return {{"schema", kLessonSchema}, {"number", step.number}, {"slug", step.slug},
           {"title", step.title},     {"part", step.part},     {"minutes", step.minutes}};
+}
+
+// A knob's value as JSON; null where none is said.
+Json FromToml(const std::string& toml) {
+  if (toml.empty()) return nullptr;
+  Json value = Json::parse(toml, nullptr, false);
+  return value.is_discarded() ? Json(toml) : value;
+}
+
+// The live part of the text with the learner's plan put in; null where there is none.
+Json LiveText(const PluginRegistry& registry, const LessonStep& step, const LessonState& state) {
+  if (step.live.empty() || state.planned.document.is_null()) return nullptr;
+  LessonPlans plans(registry, step);
+  plans.SetNow(state.sets, state.planned.document);
+  std::vector<std::string> ignored;  // of the course: `show` tells them
+  return FillFigures(step.live, plans, &ignored);
 }
 
 // What a key is in the plan as it is: from `resolved`, which is the scenario with every default.
@@ -35,14 +47,8 @@ Json Current(const LessonState& state, const std::string& key) {
     Json value = Json::parse(ValueOf(set), nullptr, false);
     return value.is_discarded() ? Json(ValueOf(set)) : value;
   }
-  const Json* at = &state.planned.planned.composed.resolved;
-  for (std::size_t from = 0; from <= key.size();) {
-    const std::size_t dot = std::min(key.find('.', from), key.size());
-    if (!at->is_object() || !at->contains(key.substr(from, dot - from))) return nullptr;
-    at = &at->at(key.substr(from, dot - from));
-    from = dot + 1;
-  }
-  return *at;
+  const Json* found = ValueAt(state.planned.planned.composed.resolved, key);
+  return found == nullptr ? Json(nullptr) : *found;
 }
 
 // The pipeline of a plan as a chart, one line a rank, in units of a forward pass; none where it
@@ -99,9 +105,23 @@ Json GaugesDocument(const LessonPlanned& planned) {
   if (plan.is_null()) return {{"legal", false}, {"reason", planned.Why()}};
   const Json& memory = plan.at("memory");
   const Json& time = plan.at("time");
-  Json ranks = Json::array();
-  for (const Json& rank : memory.at("ranks")) ranks.push_back(rank.at("total_bytes"));
+  Json ranks = Json::array(), totals = Json::array();
+  for (const Json& rank : memory.at("ranks")) {
+    Json entry = Json::object();
+    double named = 0;
+    for (const char* account :
+         {"parameters_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes"}) {
+      entry[account] = rank.at(account);
+      named += rank.at(account).get<double>();
+    }
+    entry["other_bytes"] = rank.at("total_bytes").get<double>() - named;
+    entry["total_bytes"] = rank.at("total_bytes");
+    ranks.push_back(std::move(entry));
+    totals.push_back(rank.at("total_bytes"));
+  }
   const double capacity = memory.at("capacity_bytes").get<double>();
+  double exposed = 0;
+  for (const auto& [axis, seconds] : time.at("exposed").items()) exposed += seconds.get<double>();
   return {{"legal", true},
           {"fits", memory.at("fits")},
           {"verdict", memory.at("verdict")},
@@ -109,8 +129,12 @@ Json GaugesDocument(const LessonPlanned& planned) {
           {"peak_bytes", memory.at("peak_bytes")},
           {"headroom_bytes", memory.at("headroom_bytes")},
           {"headroom_fraction", memory.at("headroom_bytes").get<double>() / capacity},
-          {"rank_bytes", ranks},
+          {"rank_bytes", totals},
+          {"ranks", ranks},
+          {"data", plan.at("plan").at("data")},
+          {"micro_batches", plan.at("plan").at("micro_batches")},
           {"step_seconds", time.at("step_seconds")},
+          {"exposed_seconds", exposed},
           {"bubble_fraction", time.at("bubble_fraction")},
           {"mfu", plan.at("throughput").at("mfu")},
           {"tokens_per_second", plan.at("throughput").at("tokens_per_second")}};
@@ -193,6 +217,7 @@ Json StateDocument(const PluginRegistry& registry, const LessonStep& step,
   Json out = HeadOf(step);
   out["set"] = state.sets;
   out["gauges"] = GaugesDocument(state.planned);
+  out["live"] = LiveText(registry, step, state);
   Json knobs = Json::array();
   for (const LessonKnob& knob : step.knobs) {
     Json values = Json::array();
@@ -210,7 +235,10 @@ Json StateDocument(const PluginRegistry& registry, const LessonStep& step,
     }
     knobs.push_back({{"key", knob.key},
                      {"label", knob.label},
+                     {"flag", knob.flag.empty() ? Json(nullptr) : Json(knob.flag)},
                      {"value", Current(state, knob.key)},
+                     {"with", FromToml(knob.with)},
+                     {"without", FromToml(knob.without)},
                      {"values", values}});
   }
   out["knobs"] = knobs;
@@ -226,7 +254,12 @@ Json ShowDocument(const PluginRegistry& registry, const LessonStep& step,
   LessonPlans plans(registry, step);
   out["text"] = FillFigures(step.text, plans, problems);
   out["figures"] = plans.Figures(problems);
-  Json shown = Json::object();
+  Json shown = Json::object(), constants = Json::object();
+  for (const auto& [name, value] : step.constants) {
+    constants[name] = value;
+    shown[name] = FormatFigure(name, "", value);
+  }
+  out["constants"] = constants;
   for (const auto& [name, value] : out["figures"].items())
     shown[name] = value.is_number() ? FormatFigure(name, "", value.get<double>()) : value.dump();
   out["figures_shown"] = shown;
@@ -250,6 +283,13 @@ Json ShowDocument(const PluginRegistry& registry, const LessonStep& step,
                     {"gauges", GaugesDocument(broken.planned)},
                     {"goal", GoalDocument(registry, step, step.goal, broken.planned)}};
   }
+  if (!step.prediction.text.empty())
+    out["predict"] = {{"text", FillFigures(step.prediction.text, plans, problems)},
+                      {"choices", step.prediction.choices},
+                      {"told", FillFigures(step.prediction.told, plans, problems)}};
+  out["front"] = FrontDocument(step, plans, problems);
+  if (!step.mix.steps.empty())
+    out["mix"] = {{"steps", step.mix.steps}, {"questions", step.mix.questions}};
   Json events = Json::array();
   for (const LessonEvent& event : step.events)
     events.push_back({{"name", event.name}, {"text", event.text}, {"set", event.sets}});

@@ -61,6 +61,12 @@ void LessonPlans::Add(const std::string& id, Json document) {
 
 void LessonPlans::AddNumber(const std::string& name, double value) { numbers_[name] = value; }
 
+void LessonPlans::SetNow(const std::vector<std::string>& sets, Json document) {
+  now_sets_ = sets;
+  now_given_ = true;
+  Add("now", std::move(document));
+}
+
 void LessonPlans::AddFamily(LessonFamily family) { families_.push_back(std::move(family)); }
 
 bool LessonPlans::AddPlan(const std::string& id, const std::string& scenario,
@@ -84,7 +90,7 @@ const Json* LessonPlans::Document(const std::string& id, std::string* problem) {
   }
   const auto plan = std::find_if(step_.plans.begin(), step_.plans.end(),
                                  [&](const LessonPlan& p) { return p.id == id; });
-  if (plan != step_.plans.end() || id == "start") {
+  if (plan != step_.plans.end() || id == "start" || id == "now") {
     const bool start = plan == step_.plans.end();
     std::string why;
     if (AddPlan(id, start ? step_.scenario : plan->scenario,
@@ -158,14 +164,28 @@ std::string LessonPlans::Exported(const std::string& request, std::vector<std::s
     return "?";
   }
   Diagnostics diagnostics;
-  const Scenario scenario = ReadScenario(step_.scenario, {}, diagnostics);
+  const Scenario scenario = ReadScenario(step_.scenario, now_sets_, diagnostics);
   const ExportedPlan exported = ExportPlan(registry_, words[0], scenario, &diagnostics);
-  for (const Diagnostic& d : diagnostics.all())
-    if (d.severity == Severity::kError) problems->push_back(d.message);
-  std::vector<std::string> missing;
-  std::string lines = ExportedLines(exported, {words.begin() + 1, words.end()}, &missing);
+  std::string refused;
+  for (const Diagnostic& d : diagnostics.all()) {
+    if (d.severity != Severity::kError) continue;
+    if (!now_given_) problems->push_back(d.message);
+    absl::StrAppend(&refused, refused.empty() ? "" : "\n", "(no) ", d.message,
+                    d.hint.empty() ? "" : "; ", d.hint);
+  }
+  if (!refused.empty()) return refused;
+  std::vector<std::string> asked, optional, missing;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    asked.push_back(words[i]);
+    if (!words[i].ends_with('?')) continue;
+    asked.back().pop_back();
+    optional.push_back(asked.back());
+  }
+  std::string lines = ExportedLines(exported, asked, &missing);
+  if (now_given_) return lines;  // a plan without a switch has no line of it
   for (const std::string& word : missing)
-    problems->push_back(absl::StrCat("export ", words[0], " has no line with ", word));
+    if (std::find(optional.begin(), optional.end(), word) == optional.end())
+      problems->push_back(absl::StrCat("export ", words[0], " has no line with ", word));
   return lines;
 }
 

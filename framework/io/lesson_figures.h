@@ -7,9 +7,9 @@
 //   FillFigures("needs {{state_bytes}}", plans, &problem)   // "needs 1128.9 GB"
 //
 // {{name}} is shown by what the name ends on: _bytes, _seconds, _fraction (percent); else a number.
-// {{export NAME WORD...}} is what exporter NAME writes for the step's scenario: the lines with one
-// of the words. {{name TB}} forces a unit: B MB GB TB, ms s, %, x (four digits), 0 to 9 digits
-// after the point.
+// {{export NAME WORD...}} is what exporter NAME writes for the plan: the lines with one of the
+// words; a word that ends on ? may have no line. {{name TB}} forces a unit: B MB GB TB, ms s, %, x
+// (four digits), 0 to 9 digits after the point.
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -45,6 +45,9 @@ class LessonPlans {
   bool AddPlan(const std::string& id, const std::string& scenario,
                const std::vector<std::string>& sets, std::string* problem);
   void AddFamily(LessonFamily family);
+  // The learner's plan: id "now", and what {{export}} writes. Without it that is the start. What a
+  // plan of theirs cannot be exported as is told in the text then, and is no problem of the course.
+  void SetNow(const std::vector<std::string>& sets, nlohmann::ordered_json document);
 
   ExpressionResult Evaluate(const std::string& expression);
   // A figure of one expression; `start` is the step's scenario.toml.
@@ -52,7 +55,11 @@ class LessonPlans {
   // {name: number or array}; problems are appended.
   nlohmann::ordered_json Figures(std::vector<std::string>* problems);
   nlohmann::ordered_json FigureValue(const LessonFigure& figure, std::string* problem);
-  // "NAME WORD...": lines of an export of the step's scenario.
+  // An array of plans: those of a family, each with its label; null, with why, when there is none.
+  const nlohmann::ordered_json* Family(const std::string& id, std::string* problem) {
+    return Document(id, problem);
+  }
+  // "NAME WORD...": lines of an export of the plan now.
   std::string Exported(const std::string& request, std::vector<std::string>* problems);
 
  private:
@@ -65,6 +72,8 @@ class LessonPlans {
   std::map<std::string, std::string> refused_;
   std::map<std::string, double> numbers_;
   std::vector<LessonFamily> families_;
+  std::vector<std::string> now_sets_;
+  bool now_given_ = false;
   int depth_ = 0;  // of figures that name figures
 };
 

@@ -5,20 +5,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
 #include "io/lesson_figures.h"
+#include "io/lesson_mix.h"
 #include "io/toml_value.h"
 
 namespace shardlab {
 namespace {
 
 constexpr int kDraws = 64;  // until one is legal
-
-// SplitMix64: one multiplication-free line of state, and neighbouring seeds have nothing in common.
-std::uint64_t Mixed(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
 
 using Variables = std::map<std::string, Value>;
 
@@ -30,9 +23,9 @@ Variables MainVariables(const LessonQuestion& question) {
 
 Variables DrawnVariables(const LessonQuestion& question, std::uint64_t seed, int draw) {
   Variables out = MainVariables(question);
-  std::uint64_t state = Mixed(Mixed(seed) + static_cast<std::uint64_t>(draw));
+  std::uint64_t state = MixedSeed(MixedSeed(seed) + static_cast<std::uint64_t>(draw));
   for (const auto& [name, values] : question.draw.table) {
-    state = Mixed(state);
+    state = MixedSeed(state);
     if (!values.array.empty()) out[name] = values.array[state % values.array.size()];
   }
   return out;

@@ -196,10 +196,38 @@ void ReadStep(const Value& root, const fs::path& folder, LessonStep* step,
       step->constants.emplace_back(name, value.number);
   for (const Value* item : table.Tables("knob")) {
     Table knob(item, diagnostics);
-    step->knobs.push_back({knob.Text("key"), knob.Text("label"), {}});
+    LessonKnob out;
+    out.key = knob.Text("key");
+    out.label = knob.Text("label");
+    out.flag = knob.Text("flag");
+    if (const Value* with = knob.Find("with")) out.with = ToToml(*with);
+    if (const Value* without = knob.Find("without")) out.without = ToToml(*without);
     if (const Value* values = knob.Find("values"))
-      for (const Value& one : values->array) step->knobs.back().values.push_back(ToToml(one));
+      for (const Value& one : values->array) out.values.push_back(ToToml(one));
     knob.Done();
+    step->knobs.push_back(std::move(out));
+  }
+  step->flags_of = table.Text("flags_of");
+  for (const Value* item : table.Tables("no_flag")) {
+    Table absent(item, diagnostics);
+    step->no_flags.push_back({absent.Texts("names"), absent.Text("message")});
+    absent.Done();
+  }
+  if (const Value* value = table.Find("predict")) {
+    Table predict(value, diagnostics);
+    step->prediction = {predict.Text("text"), predict.Text("told"), predict.Texts("choices")};
+    predict.Done();
+  }
+  if (const Value* value = table.Find("mix")) {
+    Table mix(value, diagnostics);
+    step->mix = {mix.Texts("steps"), static_cast<int>(mix.Number("questions", 1))};
+    mix.Done();
+  }
+  if (const Value* value = table.Find("front")) {
+    Table front(value, diagnostics);
+    step->front = {front.Text("family"), front.Text("x"), front.Text("x_label"), front.Text("y"),
+                   front.Text("y_label")};
+    front.Done();
   }
   if (const Value* change = table.Find("break")) {
     Table broken(change, diagnostics);
@@ -223,6 +251,18 @@ void ReadStep(const Value& root, const fs::path& folder, LessonStep* step,
   for (const Value* item : table.Tables("question"))
     step->questions.push_back(ReadQuestion(*item, folder, diagnostics));
   table.Done();
+}
+
+// Takes the marks out of the text, and what is between them into `live`.
+void TakeLive(std::string* text, std::string* live) {
+  static constexpr char kOpen[] = "<!-- live -->\n", kClose[] = "<!-- /live -->\n";
+  const std::size_t open = text->find(kOpen);
+  const std::size_t close = text->find(kClose);
+  if (open == std::string::npos || close == std::string::npos || close < open) return;
+  const std::size_t from = open + sizeof kOpen - 1;
+  *live = text->substr(from, close - from);
+  text->erase(close, sizeof kClose - 1);
+  text->erase(open, sizeof kOpen - 1);
 }
 
 // The number before the first '-', or nothing of a folder that is no step.
@@ -256,6 +296,7 @@ std::vector<LessonStep> ReadCourse(const std::string& folder, Diagnostics& diagn
       if (figures.kind == Value::kTable) ReadFigures(figures, entry.path(), &step, diagnostics);
     }
     step.text = ReadTextFile((entry.path() / "step.md").string(), diagnostics).value_or("");
+    TakeLive(&step.text, &step.live);
     course.push_back(std::move(step));
   }
   if (failed)

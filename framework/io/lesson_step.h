@@ -1,9 +1,9 @@
 #pragma once
 // A step of the course as its folder says it: lessons/NN-slug with step.md (the text, figures as
-// {{name}}), step.toml (what it asks and allows), figures.toml (plans, and figures as expressions
-// over them), families.toml (whole sets of plans, where figures count them) and scenario.toml (the
-// plan it starts from). Folders are found, not listed: order, parts and minutes are the folders'
-// own data.
+// {{name}}, and between <!-- live --> and <!-- /live --> what follows the learner's plan),
+// step.toml (what it asks and allows), figures.toml (plans, and figures as expressions over them),
+// families.toml (whole sets of plans, where figures count them) and scenario.toml (the plan it
+// starts from). Folders are found, not listed: order, parts and minutes are the folders' own data.
 //
 //   Diagnostics diagnostics;
 //   std::vector<LessonStep> course = ReadCourse("lessons", diagnostics);
@@ -71,6 +71,34 @@ struct LessonQuestion {
 struct LessonKnob {
   std::string key, label;
   std::vector<std::string> values;  // as TOML
+  // What a framework calls it: "--tensor-model-parallel-size". A switch has no value of its own:
+  // the flag means `with`, and its absence `without`. Both as TOML; empty: not said.
+  std::string flag, with, without;
+};
+
+// Flags that a learner may expect and the framework does not have, and what to say to them.
+struct LessonNoFlag {
+  std::vector<std::string> names;
+  std::string message;
+};
+
+// Asked before anything is shown in `run`; no answer is wrong, and what comes is told after it.
+struct LessonPrediction {
+  std::string text, told;
+  std::vector<std::string> choices;
+};
+
+// Questions drawn from other steps by a seed.
+struct LessonMix {
+  std::vector<std::string> steps;  // slugs; empty: no mix
+  int questions = 0;
+};
+
+// Plans of a family as points, to choose one from: less of x and more of y are better. Both are
+// paths into the plan's document.
+struct LessonFront {
+  std::string family;  // empty: none
+  std::string x, x_label, y, y_label;
 };
 
 // `value` must lie between what the expressions `min` and `max` give; empty: no bound.
@@ -90,12 +118,18 @@ struct LessonStep {
   int number = 0;
   int minutes = 0;
   std::string text;      // step.md
+  std::string live;      // the part of it that follows the learner's plan; may be empty
   std::string scenario;  // path of scenario.toml
   std::vector<std::pair<std::string, double>> constants;
   std::vector<LessonFigure> figures;
   std::vector<LessonPlan> plans;
   std::vector<LessonFamily> families;
   std::vector<LessonKnob> knobs;
+  std::string flags_of;  // the exporter whose flags the knobs stand for; empty: none
+  std::vector<LessonNoFlag> no_flags;
+  LessonPrediction prediction;
+  LessonMix mix;
+  LessonFront front;
   std::vector<LessonQuestion> questions;
   std::vector<std::string> break_sets;  // the deliberate bad change; empty: none
   std::string break_text;

@@ -98,7 +98,7 @@ TEST(ExportCommand, TheDocumentSaysFrameworkAndVersionAndSoDoesAFile) {
 
 TEST(ExportCommand, WhatOnlyTheUserKnowsStopsAScriptThatDoesNotHaveIt) {
   const std::string script = Export("megatron", kMegatron).Text("train.sh");
-  for (const char* name : {"DATA_PATH", "TOKENIZER_MODEL", "MEGATRON_PATH"})
+  for (const char* name : {"DATA_PATH", "TOKENIZER_TYPE", "TOKENIZER_MODEL", "MEGATRON_PATH"})
     EXPECT_THAT(script, HasSubstr(std::string(name) + "=${" + name + ":?"));
   EXPECT_NE(Checked("env -i bash", script, ".sh"), 0);
   EXPECT_THAT(Export("fsdp", kFsdp).Text("train.py"), HasSubstr("os.environ[\"DATA_PATH\"]"));
@@ -171,6 +171,10 @@ TEST(ExportCommand, WhatAFrameworkRefusesAtItsStartIsRefusedHere) {
               "precision.gradients=fp32", "precision.gradient_reduce=fp32"});
   EXPECT_EQ(deepspeed.status, 2);
   EXPECT_THAT(deepspeed.Errors(), ElementsAre(HasSubstr("in fp16 where no ZeRO stage is on")));
+  const Exported experts = Export("megatron", "scenarios/qwen3-30b-a3b-32-gpus.toml",
+                                  {"precision.parameters=fp16", "precision.compute=fp16"});
+  EXPECT_EQ(experts.status, 2);
+  EXPECT_THAT(experts.Errors(), Contains(AllOf(HasSubstr("experts"), HasSubstr("bf16"))));
 }
 
 TEST(ExportCommand, EverythingThatIsImpossibleIsToldAtOnce) {

@@ -56,17 +56,23 @@ std::int64_t Number(const Flags& flags, const std::string& name, std::int64_t ot
   return at == flags.end() ? otherwise : std::stoll(at->second);
 }
 
-// Rows of the embedding: the tokenizer's, padded to a multiple of 128 (unless told) x the tensor
-// degree.
-std::int64_t PaddedVocabulary(const Flags& flags, const std::string& script) {
+// Entries of the largest tokenizer that the script allows.
+std::int64_t LargestTokenizer(const std::string& script) {
   std::smatch entries;
-  EXPECT_TRUE(std::regex_search(script, entries, std::regex("a tokenizer of ([0-9]+) entries")));
-  const std::int64_t multiple = Number(flags, "make-vocab-size-divisible-by", 128) *
-                                Number(flags, "tensor-model-parallel-size", 1);
-  return (std::stoll(entries[1]) + multiple - 1) / multiple * multiple;
+  EXPECT_TRUE(
+      std::regex_search(script, entries, std::regex("a tokenizer of (up to )?([0-9]+) entries")));
+  return std::stoll(entries[2]);
 }
 
-Json MegatronModel(const Flags& flags, const std::string& script) {
+// Rows of the embedding: the tokenizer's entries, padded to a multiple of 128 (unless told) x the
+// tensor degree.
+std::int64_t PaddedVocabulary(const Flags& flags, std::int64_t entries) {
+  const std::int64_t multiple = Number(flags, "make-vocab-size-divisible-by", 128) *
+                                Number(flags, "tensor-model-parallel-size", 1);
+  return (entries + multiple - 1) / multiple * multiple;
+}
+
+Json MegatronModel(const Flags& flags, std::int64_t entries) {
   const bool biases = !flags.contains("disable-bias-linear");
   const std::int64_t heads = Number(flags, "num-attention-heads", 0),
                      hidden = Number(flags, "hidden-size", 0);
@@ -77,7 +83,7 @@ Json MegatronModel(const Flags& flags, const std::string& script) {
       {"kv_heads",
        flags.contains("group-query-attention") ? Number(flags, "num-query-groups", 1) : heads},
       {"head_dim", Number(flags, "kv-channels", hidden / heads)},
-      {"vocabulary", PaddedVocabulary(flags, script)},
+      {"vocabulary", PaddedVocabulary(flags, entries)},
       {"tied", !flags.contains("untie-embeddings-and-output-weights")},
       {"norm",
        flags.contains("normalization") && flags.at("normalization") == "RMSNorm" ? "rms" : "layer"},
@@ -142,7 +148,9 @@ Json MegatronPrecision(const Flags& flags) {
           {"moments", flags.contains("exp-avg-dtype") ? flags.at("exp-avg-dtype") : "fp32"}};
 }
 
-Json PlanMegatron(const Json& first, const std::string& script) {
+// `entries` of the tokenizer; 0: the largest that the script allows.
+Json PlanMegatron(const Json& first, const std::string& script, std::int64_t entries = 0) {
+  if (entries == 0) entries = LargestTokenizer(script);
   const Flags flags = FlagsOf(script);
   Json training = first.at("resolved").at("training");
   training["micro_batch_size"] = Number(flags, "micro-batch-size", 1);
@@ -175,7 +183,7 @@ Json PlanMegatron(const Json& first, const std::string& script) {
   }
   Json schedule = MegatronSchedule(flags);
   schedule["transfers"] = first.at("resolved").at("schedule").at("transfers");
-  return PlanAgain(first, {{"model", MegatronModel(flags, script)},
+  return PlanAgain(first, {{"model", MegatronModel(flags, entries)},
                            {"training", training},
                            {"strategy", strategy},
                            {"schedule", schedule},
@@ -218,6 +226,44 @@ TEST(SameBytes, MegatronsFlags) {
     ASSERT_EQ(exported.status, 0) << exported.document.dump(2);
     const Json first = Plan(c.scenario, c.sets);
     ExpectSamePlan(first, PlanMegatron(first, exported.Text("train.sh")));
+  }
+}
+
+// Megatron-LM makes the embedding from the tokenizer. Published vocabularies are often padded
+// already: Qwen2.5 has 151,665 entries and 152,064 rows, GPT-3 50,257 and 51,200.
+TEST(SameBytes, MegatronsPaddingGivesThePlansVocabularyFromTheTokenizers) {
+  struct Case {
+    const char* scenario;
+    std::vector<std::string> sets;
+    std::int64_t rows;
+    std::vector<std::int64_t> tokenizers;
+  };
+  const std::string lesson = "lessons/17-megatron-flags/scenario.toml";
+  const std::vector<Case> cases = {
+      {lesson.c_str(), {}, 128256, {128256}},
+      {lesson.c_str(), {"strategy.tensor.degree=4", "schedule.degree=4"}, 128256, {128256}},
+      {lesson.c_str(), {"model.preset=qwen2.5-14b"}, 152064, {151643, 151646, 151665, 152064, 1}},
+      {lesson.c_str(),
+       {"model.preset=qwen3-8b", "strategy.tensor.degree=4"},
+       151936,
+       {151643, 151669, 151936}},
+      {"scenarios/gpt3-175b-tp8-pp8-a100.toml", {}, 51200, {50257, 51200}},
+      {"scenarios/qwen3-30b-a3b-32-gpus.toml", {}, 151936, {151643, 151669}},
+      // Rows of the user's own, for a tokenizer that the exporter does not know.
+      {lesson.c_str(), {"model.vocabulary=130000"}, 130000, {128256, 129999, 130000}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.scenario + ::testing::PrintToString(c.sets));
+    const Exported exported = Export("megatron", c.scenario, c.sets);
+    ASSERT_EQ(exported.status, 0) << exported.document.dump(2);
+    const std::string script = exported.Text("train.sh");
+    EXPECT_EQ(LargestTokenizer(script), c.rows);
+    const Json first = Plan(c.scenario, c.sets);
+    EXPECT_EQ(first.at("resolved").at("model").at("vocabulary"), c.rows);
+    for (const std::int64_t entries : c.tokenizers) {
+      EXPECT_EQ(PaddedVocabulary(FlagsOf(script), entries), c.rows) << entries;
+      ExpectSamePlan(first, PlanMegatron(first, script, entries));
+    }
   }
 }
 

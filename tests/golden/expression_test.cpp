@@ -8,7 +8,7 @@
 namespace shardlab::golden {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 const json& Document(const std::string& id) {
   static const json kPlan = json::parse(R"({

@@ -28,7 +28,7 @@
 namespace shardlab::golden {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 constexpr double kRelative = 1e-9;
 constexpr int kWrongInput = 2;  // exit status of a plan that is refused

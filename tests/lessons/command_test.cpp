@@ -1,57 +1,17 @@
 // `shardlab lesson` as it is typed, with progress in a folder of its own.
 
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <sstream>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "app/commands.h"
 #include "gtest/gtest.h"
+#include "io/lesson_mix.h"
+#include "io/lesson_question.h"
 #include "lessons/course.h"
+#include "lessons/typed.h"
 
 namespace shardlab {
 namespace {
-
-using Json = nlohmann::ordered_json;
-namespace fs = std::filesystem;
-
-class LessonCommandTest : public testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("shardlab-lessons-" + std::to_string(getpid()));
-    fs::remove_all(folder_);
-    setenv("XDG_DATA_HOME", folder_.c_str(), 1);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  int Run(std::vector<std::string> args, const std::string& input = "") {
-    args.insert(args.begin(), "lesson");
-    args.insert(args.end(), {"--plugins", SHARDLAB_BINARY_DIR "/plugins", "--lessons",
-                             SHARDLAB_SOURCE_DIR "/lessons"});
-    std::ostringstream out, err;
-    std::istringstream in(input);
-    Terminal terminal;
-    terminal.width = 80;
-    terminal.in = &in;
-    const int status = RunShardlab(args, out, err, terminal);
-    out_ = out.str();
-    err_ = err.str();
-    return status;
-  }
-  Json Ask(std::vector<std::string> args) {
-    args.insert(args.end(), {"--format", "json"});
-    EXPECT_EQ(Run(args), 0) << err_;
-    return Json::parse(out_);
-  }
-
-  fs::path folder_;
-  std::string out_, err_;
-};
 
 TEST_F(LessonCommandTest, ListsAndRemembers) {
   Json list = Ask({"list"});
@@ -142,18 +102,6 @@ TEST_F(LessonCommandTest, AJobIsSubmittedAndReplanned) {
   EXPECT_NE(reason.find("129"), std::string::npos) << reason;
 }
 
-TEST_F(LessonCommandTest, UnreadableProgressIsPutAside) {
-  Ask({"check", "one-gpu-70b", "15"});
-  const fs::path file = folder_ / "shardlab/lessons.json";
-  ASSERT_TRUE(fs::exists(file));
-  for (const char* text :
-       {"", "{", "[]", "{\"schema\":\"shardlab.progress/1\",\"steps\":{\"x\":3}}"}) {
-    std::ofstream(file) << text;
-    EXPECT_EQ(Run({"list"}), 0);
-    EXPECT_TRUE(fs::exists(file.string() + ".unreadable")) << text;
-  }
-}
-
 TEST_F(LessonCommandTest, NothingIsWiderThanTheTerminal) {
   const auto narrow = [&](const std::string& what) {
     std::istringstream lines(out_);
@@ -167,10 +115,14 @@ TEST_F(LessonCommandTest, NothingIsWiderThanTheTerminal) {
     narrow(step.slug);
     EXPECT_EQ(Run({"state", step.slug}), 0) << err_;
     narrow(step.slug);
+    EXPECT_EQ(Run({"show", step.slug, "--figures"}), 0) << err_;
+    narrow(step.slug);
+    EXPECT_EQ(Run({"run", step.slug}, "help\nskip\nskip\nskip\nskip\nskip\nquit\n"), 0) << err_;
+    narrow(step.slug);
   }
 }
 
-// Everything that a learner types through the whole course, from a pipe.
+// What is typed is answered from a pipe as from a keyboard.
 TEST_F(LessonCommandTest, AStepIsDoneFromAPipe) {
   EXPECT_EQ(Run({"run"}, "letters\n14\n15\n"), 0);
   EXPECT_NE(out_.find("rounded down"), std::string::npos) << out_;
@@ -182,6 +134,99 @@ TEST_F(LessonCommandTest, AStepIsDoneFromAPipe) {
   EXPECT_NE(out_.find("This step is done"), std::string::npos) << out_;
   EXPECT_EQ(Run({"run", "zero-wire"}, ""), 0);  // the input ends at once
   EXPECT_EQ(out_.find('\x1b'), std::string::npos);
+}
+
+// An illegal setting is told, and does not stand in the way of those that follow.
+TEST_F(LessonCommandTest, ARefusedSettingIsNoEnd) {
+  EXPECT_EQ(Run({"run", "plan-3d-70b"},
+                "set schedule.degree=32\nset nonsense\nset strategy.zero.stage=1\nsubmit\n"),
+            0);
+  EXPECT_NE(out_.find("no  "), std::string::npos) << out_;
+  EXPECT_NE(out_.find("This step is done"), std::string::npos) << out_;
+}
+
+TEST_F(LessonCommandTest, AGuessComesFirstAndIsNotGraded) {
+  EXPECT_EQ(Ask({"show", "9"}).at("predict").at("choices").size(), 3u);
+  EXPECT_EQ(Run({"run", "9"}, "c\n4.43\nset strategy.tensor.degree=8\n"), 0);
+  const std::size_t guess = out_.find("your guess: about 7 times as long");
+  const std::size_t told = out_.find("2.191 times as long on this network");
+  ASSERT_NE(guess, std::string::npos) << out_;
+  ASSERT_NE(told, std::string::npos) << out_;
+  EXPECT_LT(guess, told);
+  EXPECT_LT(told, out_.find("sequences"));  // the text follows
+  EXPECT_NE(out_.find("This step is done"), std::string::npos) << out_;
+}
+
+TEST_F(LessonCommandTest, TheMixAsksFiveQuestionsOfTheDrills) {
+  std::set<std::string> texts, others, drills;
+  for (int question = 1; question <= 5; ++question) {
+    const std::vector<std::string> args = {
+        "check", "cheat-sheet", "--question", std::to_string(question), "--seed", "3"};
+    const Json asked = Ask(args);
+    EXPECT_EQ(asked, Ask(args));
+    EXPECT_FALSE(asked.at("text").get<std::string>().empty());
+    texts.insert(asked.at("text"));
+    drills.insert(asked.at("from"));
+    std::vector<std::string> other = args;
+    other.back() = "4";
+    others.insert(Ask(other).at("text"));
+  }
+  EXPECT_EQ(texts.size(), 5u);
+  EXPECT_NE(texts, others);
+  for (const std::string& slug : drills)
+    EXPECT_TRUE(slug == "drill-zero3-state" || slug == "drill-bubble" ||
+                slug == "drill-megatron-tp")
+        << slug;
+  EXPECT_EQ(Run({"check", "cheat-sheet", "1", "--question", "6"}), 2);
+}
+
+// The right answers of a mix, asked of the drills that its questions come from.
+TEST_F(LessonCommandTest, TheMixIsGradedAsTheDrillsAre) {
+  const LessonStep& sheet = StepNamed("cheat-sheet");
+  std::string typed;
+  const std::vector<MixedQuestion> mix = DrawMix(Course(), sheet, 5);
+  ASSERT_EQ(mix.size(), 5u);
+  for (const MixedQuestion& one : mix)
+    typed += AskQuestion(Plugins(), *one.step, one.question, one.seed).expected_shown + "\n";
+  EXPECT_EQ(Run({"run", "cheat-sheet", "--seed", "5"}, "wrong\n" + typed), 0);
+  EXPECT_NE(out_.find("This step is done"), std::string::npos) << out_;
+}
+
+TEST_F(LessonCommandTest, APlanOfTheFrontIsLoaded) {
+  const Json front = Ask({"show", "plan-3d-70b"}).at("front");
+  int best = 0, legal = 0;
+  std::string refused;
+  for (std::size_t i = 0; i < front.at("plans").size(); ++i) {
+    const Json& plan = front.at("plans")[i];
+    legal += plan.at("legal") == true ? 1 : 0;
+    if (plan.at("legal") == false) refused = std::to_string(i + 1);
+    if (plan.at("best") == false) continue;
+    ++best;
+    const Json state = Ask({"set", "plan-3d-70b", "load", std::to_string(i + 1)});
+    EXPECT_EQ(state.at("gauges").at("step_seconds"), plan.at("x")) << plan;
+    EXPECT_EQ(state.at("gauges").at("headroom_fraction"), plan.at("y")) << plan;
+    for (const Json& other : front.at("plans")) {
+      if (other.at("fits") == false) continue;
+      EXPECT_FALSE(other.at("x") < plan.at("x") && other.at("y") > plan.at("y")) << plan << other;
+    }
+  }
+  EXPECT_EQ(legal, 70);  // of the course
+  EXPECT_GE(best, 2);
+  for (const std::string& number :
+       {refused, std::string("0"), std::string("999"), std::string("x")})
+    EXPECT_EQ(Run({"set", "plan-3d-70b", "load", number}), 2) << number;
+  EXPECT_EQ(Run({"set", "fsdp-32", "load", "1"}), 2);
+}
+
+// The readout of a step is made again for the plan as it is set.
+TEST_F(LessonCommandTest, TheLiveTextFollowsThePlan) {
+  const std::string before = Ask({"state", "cheat-sheet"}).at("live");
+  const std::string after = Ask({"set", "cheat-sheet", "schedule.degree=4"}).at("live");
+  EXPECT_NE(before.find("| DP degree | world / (TP x PP) | 2 |"), std::string::npos) << before;
+  EXPECT_NE(after.find("| DP degree | world / (TP x PP) | 1 |"), std::string::npos) << after;
+  const std::string two = Ask({"set", "18", "strategy.zero.stage=2"}).at("live");
+  EXPECT_NE(two.find("\"stage\": 2"), std::string::npos) << two;
+  EXPECT_EQ(Run({"set", "18", "training.global_batch_size=100"}), 2);
 }
 
 }  // namespace

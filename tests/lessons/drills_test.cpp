@@ -122,7 +122,7 @@ TEST(Drills, SlipsOfTheMainQuestionsAreAllTold) {
 TEST(Drills, OtherNumbersAreRefused) {
   ForEachQuestion([](const AskedQuestion& asked, const std::string& where) {
     if (asked.kind == QuestionKind::kText) return;
-    for (const double factor : {0.3117, 0.9, 1.11, 3.337}) {
+    for (const double factor : {-1.0, 0.3117, 0.9, 1.11, 3.337, 1e30}) {
       double value = asked.expected * factor;
       if (asked.kind == QuestionKind::kInteger) value = std::floor(value);
       if (std::abs(value - asked.expected) <=
@@ -145,6 +145,8 @@ TEST(Drills, WhatIsNoAnswerGetsAPoliteOne) {
                                          "NaN GB",
                                          "inf",
                                          "-inf",
+                                         "1e400",
+                                         "-1e400 GB",
                                          "1e999",
                                          "0x10",
                                          "twelve",

@@ -99,6 +99,66 @@ TEST(Steps, FiguresAreTheNumbersOfTheCourse) {
   EXPECT_GE(compared, 600u);
 }
 
+// What no plan yields is an expression of the step's folder all the same. Those of the course's
+// conventions stand in the step that speaks of them.
+TEST(Steps, FiguresBeyondThePlannerAreTheNumbersOfTheCourse) {
+  std::size_t compared = 0;
+  const auto compare = [&](const LessonStep& step, const std::string& name, const Json& expected) {
+    LessonPlans plans(Plugins(), step);
+    for (const LessonFigure& figure : step.figures) {
+      if (figure.name != name || !expected.is_array()) continue;
+      std::string problem;
+      EXPECT_EQ(plans.FigureValue(figure, &problem), expected) << step.slug << " " << name;
+      EXPECT_EQ(problem, "");
+      return true;
+    }
+    const ExpressionResult got = plans.Figure(name);
+    if (!got.ok() || expected.is_array()) return false;
+    EXPECT_TRUE(Agrees(expected.get<double>(), got.number))
+        << step.slug << " " << name << ": expected " << expected << ", got " << got.number.value;
+    return true;
+  };
+  for (const char* list : {"beyond", "left_out"}) {
+    for (const Json& value : Numbers().at(list)) {
+      const std::string name = value.at("name");
+      bool found = false;
+      for (const LessonStep& step : Course()) {
+        const bool of_step = value.at("step") == step.slug || value.at("step") == "conventions";
+        found = found || (of_step && compare(step, name, value.at("expected")));
+      }
+      // A preset's dimensions are no figure of the course.
+      if (list == std::string("left_out") && value.at("step") == "conventions") continue;
+      EXPECT_TRUE(found) << value.at("step") << " " << name;
+      compared += found ? 1 : 0;
+    }
+  }
+  EXPECT_GE(compared, 70u);
+}
+
+// The headline figures, as the course states them.
+TEST(Steps, HeadlineFiguresAreInTheTexts) {
+  const auto says = [](const char* slug, const std::vector<std::string>& figures) {
+    std::vector<std::string> problems;
+    const std::string text = ShowDocument(Plugins(), StepNamed(slug), &problems).at("text");
+    for (const std::string& figure : figures)
+      EXPECT_NE(text.find(figure), std::string::npos) << slug << " does not say " << figure;
+  };
+  says("one-gpu-70b", {"1.1289 TB", "91.268 GB", "1.2201 TB", "15.25", "FlashAttention"});
+  says("floor-405b", {"6.4937 TB", "2.5600 TB", "202.93 GB"});
+  says("zero-stages", {"308.67 GB", "171.97 GB", "35.277 GB", "282.21 GB", "141.11 GB"});
+  says("zero-wire", {"273.40 GB", "410.09 GB", "14.82 s", "88.961 GB", "67.771 GB"});
+  says("activation-checkpointing", {"6.5096 GB", "41.786 GB", "52.174 GB", "56.376 GB"});
+  says("tp-split", {"320", "61.734 GB", "73.143 GB", "1.250 times"});
+  says("break-tp-across-servers", {"4.429", "2.191", "7.219", "2.741", "157.00 GB"});
+  says("tp-inside-nvlink", {"136.4", "1.5032 TB", "2.684 s"});
+  says("pp-split", {"27.27 %", "(p-1)/(m+p-1)", "6.98 %", "56.645 GB"});
+  says("break-recompute-off", {"106.12 GB", "78.898 GB", "holds\n4 of them"});
+  says("plan-3d-70b", {"55.505 GB", "74.127 GB", "656.67 MB", "81.38 %"});
+  says("megatron-flags", {"64.324 GB", "129,024", "12,582,912", "Ranks are numbered"});
+  says("fsdp-code", {"141.11 GB", "4.2027 GB", "1.7113 GB"});
+  says("playground-replan", {"987.75 GB", "846.64 GB", "108 steps", "126 or", "53.545 GB"});
+}
+
 TEST(Steps, ScenariosKeepWhatTheyExpect) {
   for (const LessonStep& step : Course()) {
     std::ostringstream out, err;

@@ -55,8 +55,7 @@ std::vector<ExportedFile> ExportMegatron::Files(const ExportInput& plan) const {
   std::vector<std::string> fill = {
       "MEGATRON_PATH=${MEGATRON_PATH:?the folder of Megatron-LM core_v0.13.0}",
       "DATA_PATH=${DATA_PATH:?the prefix of the .bin and .idx files}",
-      absl::StrCat("TOKENIZER_MODEL=${TOKENIZER_MODEL:?a tokenizer of ",
-                   plan.Integer("resolved.model.vocabulary"), " entries}"),
+      "TOKENIZER_TYPE=${TOKENIZER_TYPE:?what reads it, HuggingFaceTokenizer or another}",
       "LR=${LR:?the learning rate}",
       "TRAIN_ITERS=${TRAIN_ITERS:?the number of steps}",
       "NODE_RANK=${NODE_RANK:?the number of this server, from 0}",
@@ -86,7 +85,7 @@ std::vector<ExportedFile> ExportMegatron::Files(const ExportInput& plan) const {
   AppendArray("RECOMPUTE", recompute, &text);
   AppendArray("OPTIMIZER", optimizer, &text);
   AppendArray("DATA",
-              {"--tokenizer-type HuggingFaceTokenizer", "--tokenizer-model \"$TOKENIZER_MODEL\"",
+              {"--tokenizer-type \"$TOKENIZER_TYPE\"", "--tokenizer-model \"$TOKENIZER_MODEL\"",
                "--data-path \"$DATA_PATH\""},
               &text);
   absl::StrAppend(

@@ -1,5 +1,7 @@
 // The model's dimensions, and what Megatron-LM's GPT has no form of.
 
+#include <cstdint>
+
 #include "absl/strings/str_cat.h"
 #include "export_megatron.h"
 
@@ -46,6 +48,28 @@ void Biases(const ExportInput& plan, Flags* flags) {
   if (Is(plan, "mlp_bias")) return;  // Megatron's default: everywhere
   flags->emplace_back("--disable-bias-linear");
   if (Is(plan, "qkv_bias")) flags->emplace_back("--add-qkv-bias");
+}
+
+// Megatron-LM pads the tokenizer's entries to a multiple of divisor x tensor degree, by default of
+// 128 x. The rows of the plan come out with 1 where the tokenizer has as many entries; of any other
+// tokenizer that fits into them (published vocabularies are often padded already) with one multiple
+// that is all of the rows.
+std::int64_t VocabularyDivisor(const ExportInput& plan, const Value* known,
+                               std::vector<std::string>* fill) {
+  const std::int64_t rows = Dimension(plan, "vocabulary"), tensor = plan.Integer("plan.tensor", 1);
+  const Value* entries = known != nullptr ? known->Find("tokenizer") : nullptr;
+  const bool same = entries != nullptr && entries->integer == rows;
+  fill->push_back(absl::StrCat("TOKENIZER_MODEL=${TOKENIZER_MODEL:?a tokenizer of ",
+                               same ? "" : "up to ", rows, " entries}"));
+  if (same) return 1;
+  if (rows % tensor != 0) {
+    plan.Cannot("model.vocabulary",
+                absl::StrCat("Megatron-LM pads the vocabulary to a multiple of the tensor degree, ",
+                             "and ", rows, " is none of ", tensor),
+                absl::StrCat("set model.vocabulary = ", (rows + tensor - 1) / tensor * tensor));
+    return 1;
+  }
+  return rows / tensor;
 }
 
 // What the plan's bytes do not depend on: from models.toml, else the user's.
@@ -152,8 +176,8 @@ Flags ModelFlags(const ExportInput& plan, const Value* known, std::vector<std::s
   flags.push_back(absl::StrCat("--hidden-dropout ", dropout));
   if (!Is(plan, "tied")) flags.emplace_back("--untie-embeddings-and-output-weights");
   Biases(plan, &flags);
-  // The default pads the vocabulary to a multiple of 128 x the tensor degree.
-  flags.emplace_back("--make-vocab-size-divisible-by 1");
+  flags.push_back(
+      absl::StrCat("--make-vocab-size-divisible-by ", VocabularyDivisor(plan, known, fill)));
   flags.emplace_back("--transformer-impl transformer_engine");
   return flags;
 }

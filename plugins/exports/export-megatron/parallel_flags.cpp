@@ -51,6 +51,11 @@ void ScheduleFlags(const ExportInput& plan, Flags* flags) {
   const std::vector<std::int64_t> layers = plan.Integers("plan.layers");
   const bool even =
       std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) == layers.end();
+  if (!even && plan.Boolean("resolved.model.mtp")) {
+    plan.Cannot("schedule.layers",
+                "Megatron-LM core_v0.13.0 places no multi-token prediction in uneven stages",
+                "use stages of as many layers, or set model.mtp = false");
+  }
   if (!even) {
     flags->push_back(absl::StrCat("--pipeline-model-parallel-layout \"", LayoutOf(layers), "\""));
   } else if (chunks > 1 && !layers.empty()) {
@@ -136,6 +141,13 @@ Flags ParallelFlags(const ExportInput& plan) {
     }
   }
   if (context > 1) {
+    const std::int64_t tokens = plan.Integer("plan.sequence_length");
+    if (tokens % (2 * context) != 0) {
+      plan.Cannot("training.sequence_length",
+                  absl::StrCat("Megatron-LM cuts a sequence into 2 x ", context,
+                               " parts over the context ranks, and ", tokens, " does not divide"),
+                  absl::StrCat("use a multiple of ", 2 * context));
+    }
     const std::string method = plan.Text("plan.context_method", "ring");
     flags.push_back(absl::StrCat("--cp-comm-type ", method == "ring"     ? "p2p"
                                                     : method == "gather" ? "allgather"
@@ -214,6 +226,12 @@ Flags PrecisionFlags(const ExportInput& plan) {
     plan.Cannot(
         "precision.parameters",
         absl::StrCat("Megatron-LM core_v0.13.0 keeps weights in bf16, fp16 or fp32, not ", weights),
+        "set precision.parameters = \"bf16\"");
+  }
+  if (plan.Integer("resolved.model.experts") > 0 && weights != "bf16") {
+    plan.Cannot(
+        "precision.parameters",
+        absl::StrCat("Megatron-LM multiplies experts in groups in bf16 alone, not in ", weights),
         "set precision.parameters = \"bf16\"");
   }
   if (compute == "fp8") {
