@@ -1,6 +1,8 @@
 #pragma once
 // An optimizer: which state tensors a parameter has, and what a step reads and writes. Strategies
 // that shard "state" shard whatever an optimizer adds, without knowing it.
+//
+// Contract: once initialised const and thread-safe: plans of one search share it.
 
 #include <string>
 #include <vector>

@@ -50,11 +50,17 @@ double Bounds::FirstRank(const Composition& c, const Plan& plan, const Workspace
   const std::size_t classes = c.form.classes.size();
   const LayerSplit& split = c.splits[static_cast<std::size_t>(plan.split)];
   const std::size_t stages = split.counts.size() / classes;
-  before_.assign(stages + 1, 0);
+  there_and_back_.resize(classes);
+  for (std::size_t k = 0; k < classes; ++k) there_and_back_[k] = ThereAndBack(c, w.costs[k]);
+  before_.resize(stages + 1);
+  before_[0] = 0;
+  double seconds = 0;
   for (std::size_t s = 0; s < stages; ++s) {
-    double seconds = 0;
-    for (std::size_t k = 0; k < classes; ++k)
-      seconds += split.counts[s * classes + k] * ThereAndBack(c, w.costs[k]);
+    if (s == 0 || split.alike[s] != split.alike[s - 1]) {
+      seconds = 0;
+      for (std::size_t k = 0; k < classes; ++k)
+        seconds += split.counts[s * classes + k] * there_and_back_[k];
+    }
     before_[s + 1] = before_[s] + seconds;
   }
   const ScheduleShape shape{plan.pipeline, plan.chunks, plan.micro_batches};
@@ -88,6 +94,7 @@ PlanBound Bounds::Of(const Composition& c, const Plan& plan, const Workspace& w,
     bound.bytes += layers[k] * StateBytes(cost);
   }
   bound.seconds *= kRounding * plan.micro_batches / plan.pipeline;
+  if (bound.seconds > most_seconds) return bound;
   bound.bytes /= plan.pipeline;
   if (plan.pipeline > 1 && most_seconds < std::numeric_limits<double>::infinity())
     bound.bytes = std::max(bound.bytes, FirstRank(c, plan, w, most_seconds));

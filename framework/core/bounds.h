@@ -38,6 +38,7 @@ class Bounds {
                    double most_seconds);
 
   std::vector<std::vector<double>> layers_;  // [split][class], on all stages
+  std::vector<double> there_and_back_;       // [class] seconds of one layer
   std::vector<double> before_;               // [stage] seconds there and back of those before it
 };
 

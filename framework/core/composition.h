@@ -30,9 +30,11 @@ struct Training {
 };
 
 // Layers of each stage, and how many of each class that makes: counts[stage x classes + class].
+// `alike`: of each stage the first with the same counts.
 struct LayerSplit {
   std::vector<int> layers;
   std::vector<double> counts;
+  std::vector<std::int32_t> alike;
 };
 
 struct Composition {

@@ -8,6 +8,7 @@
 #include "core/derive.h"
 #include "core/mesh_builder.h"
 #include "core/place.h"
+#include "core/rows_memory.h"
 #include "core/share_layers.h"
 
 namespace shardlab {
@@ -16,8 +17,8 @@ namespace {
 class Applier {
  public:
   Applier(Program program, const std::vector<StrategyUse>& uses, const AccountingRules& rules,
-          Diagnostics* diagnostics)
-      : uses_(uses), rules_(rules), diagnostics_(*diagnostics) {
+          Diagnostics* diagnostics, RowsMemory* memory)
+      : uses_(uses), rules_(rules), diagnostics_(*diagnostics), memory_(memory) {
     out_.program = std::move(program);
   }
 
@@ -48,7 +49,8 @@ class Applier {
     ShareLayers(out_.program);
     OpenSharedEnds(out_.program);
     if (diagnostics_.HasErrors()) return std::nullopt;
-    out_.derived = Derive(out_.program, out_.mesh);
+    out_.derived = memory_ != nullptr ? memory_->DeriveOf(out_.program, out_.mesh)
+                                      : Derive(out_.program, out_.mesh);
     ShareEnds();
     StateFacts();
     Realise();
@@ -343,30 +345,36 @@ class Applier {
   // A hop is possible when its group holds all that its members need afterwards: of the atoms that
   // cut a dimension (or the flattened tensor) before or after, those that move must nest inside
   // those that stay.
-  bool Possible(const Step& step) const {
-    std::vector<Layout> layouts;
+  using Nestings = std::array<std::vector<AtomId>, 2>;  // [batch or sequence]
+  bool Possible(const Step& step, const Nestings& nestings) const {
+    const Placement &source = step.source.at, &target = step.target.at;
     for (std::size_t a = 0; a < kMaxAtoms; ++a) {
-      for (const Layout layout : {step.source.at.at(a), step.target.at.at(a)}) {
-        if (layout.cut() || layout.flat()) layouts.push_back(layout);
-      }
-    }
-    for (const Layout layout : layouts) {
-      const DimensionKind kind =
-          layout.flat() ? DimensionKind::kFixed : out_.program.dimension(layout.dim()).kind;
-      bool moving = false;
-      for (const AtomId atom : out_.mesh.Nesting(kind != DimensionKind::kFixed)) {
-        const bool before = step.source.at.at(atom) == layout,
-                   after = step.target.at.at(atom) == layout;
-        if (before != after) moving = true;
-        if (moving && before && after) return false;
+      if (source.at(a) == target.at(a)) continue;  // only layouts that move can be in the way
+      for (const Layout layout : {source.at(a), target.at(a)}) {
+        if ((layout.cut() || layout.flat()) && !Nests(source, target, layout, nestings))
+          return false;
       }
     }
     return true;
   }
 
+  bool Nests(const Placement& source, const Placement& target, Layout layout,
+             const Nestings& nestings) const {
+    const DimensionKind kind =
+        layout.flat() ? DimensionKind::kFixed : out_.program.dimension(layout.dim()).kind;
+    bool moving = false;
+    for (const AtomId atom : nestings[kind != DimensionKind::kFixed ? 1 : 0]) {
+      const bool before = source.at(atom) == layout, after = target.at(atom) == layout;
+      if (before != after) moving = true;
+      if (moving && before && after) return false;
+    }
+    return true;
+  }
+
   void RefuseImpossible() {
+    const Nestings nestings = {out_.mesh.Nesting(false), out_.mesh.Nesting(true)};
     for (const Step& step : out_.derived.steps) {
-      if (step.kind != StepKind::kMove || Possible(step)) continue;
+      if (step.kind != StepKind::kMove || Possible(step, nestings)) continue;
       const std::string author = step.author >= 0 ? NameOf(step.author) : out_.program.facts.name;
       diagnostics_.Error(
           "strategy.impossible", step.author >= 0 ? PlaceOf(step.author) : Place{},
@@ -452,6 +460,7 @@ class Applier {
   const std::vector<StrategyUse>& uses_;
   const AccountingRules& rules_;
   Diagnostics& diagnostics_;
+  RowsMemory* const memory_;
   Edited out_;
   std::vector<Edit> edits_;
 };
@@ -460,8 +469,10 @@ class Applier {
 
 std::optional<Edited> ApplyStrategies(Program program, const std::vector<StrategyUse>& strategies,
                                       const AccountingRules& rules, const std::string& mesh_order,
-                                      const Place& mesh_place, Diagnostics* diagnostics) {
-  return Applier(std::move(program), strategies, rules, diagnostics).Run(mesh_order, mesh_place);
+                                      const Place& mesh_place, Diagnostics* diagnostics,
+                                      RowsMemory* memory) {
+  return Applier(std::move(program), strategies, rules, diagnostics, memory)
+      .Run(mesh_order, mesh_place);
 }
 
 }  // namespace shardlab

@@ -44,10 +44,13 @@ struct Edited {
   std::map<std::string, AtomMask> plan_degrees;  // facts that are a number of ranks
 };
 
+class RowsMemory;
+
 // `mesh_order`: "tp-cp-ep-dp-pp" (first is fastest), any order of these five; empty = that default.
 std::optional<Edited> ApplyStrategies(Program program, const std::vector<StrategyUse>& strategies,
                                       const AccountingRules& rules, const std::string& mesh_order,
-                                      const Place& mesh_place, Diagnostics* diagnostics);
+                                      const Place& mesh_place, Diagnostics* diagnostics,
+                                      RowsMemory* memory = nullptr);
 
 // Every layer written out: each class repeated, streams joined, segments of recomputed layers as
 // one class. What the toy machine of the tests runs; deriving it gives the rolled program's steps,

@@ -363,6 +363,38 @@ double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrde
   return now + (1 - c.overlap_share) * (late - behind);
 }
 
+// Where all ranks lie alike: this one's stages have the layers that the rank before has.
+bool AsTheOneBefore(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order) {
+  const std::vector<std::int32_t>& alike = c.splits[Size(plan.split)].alike;
+  for (int chunk = 0; chunk < plan.chunks; ++chunk) {
+    if (alike[Size(StageOf(plan, rank, chunk, order))] !=
+        alike[Size(StageOf(plan, rank - 1, chunk, order))])
+      return false;
+  }
+  return true;
+}
+
+// What Time found for the rank before holds for this one.
+void TimeAgain(const Plan& plan, int rank, const CompiledOrder* order, bool travels, Workspace& w) {
+  for (int chunk = 0; chunk < plan.chunks; ++chunk) {
+    const std::size_t from = Size(StageOf(plan, rank - 1, chunk, order)) * 4,
+                      to = Size(StageOf(plan, rank, chunk, order)) * 4;
+    std::copy_n(&w.stage_cost[from], 4, &w.stage_cost[to]);
+    if (travels) std::copy_n(&w.passes[from], 4, &w.passes[to]);
+  }
+  w.slot[Size(rank)] = w.slot[Size(rank - 1)];
+  w.trailing[Size(rank)] = w.trailing[Size(rank - 1)];
+  w.step_end[Size(rank)] = w.step_end[Size(rank - 1)];
+}
+
+// And as much of each chunk is in flight.
+bool HoldsAsMuch(const Plan& plan, int rank, const CompiledOrder* order) {
+  if (order == nullptr) return true;
+  const std::int32_t* const held = &order->in_flight[Size(rank * plan.chunks)];
+  return std::equal(held, held + plan.chunks, held - plan.chunks) &&
+         (!order->splits_backward || order->states[Size(rank)] == order->states[Size(rank - 1)]);
+}
+
 // The same with its parts, for the one rank that is reported.
 void Parts(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
            double prefetch, const Workspace& w, StageSum& sum) {
@@ -454,6 +486,7 @@ void Workspace::Reserve(const Plan& plan, const CompiledOrder* order) {
     trailing.resize(ranks);
     playing.resize(ranks);
     step_end.resize(ranks);
+    update.resize(ranks);
   }
   const std::size_t cost = order == nullptr ? ranks * Size(plan.chunks) * 4 : order->CostCount();
   if (chunk_bytes.size() < 3 * Size(plan.chunks)) chunk_bytes.resize(3 * Size(plan.chunks));
@@ -550,9 +583,19 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
   e.capacity = c.hardware->machine().memory.value();
   for (int r = 0; r < plan.pipeline; ++r) {
     costs_of(r);
-    w.step_end[Size(r)] = Time(c, plan, r, order, prefetch, travels, w);
     RankMemory& memory = w.memory[Size(r)];
-    FillMemory(c, plan, r, order, w, memory);
+    const bool again = uniform && r > 0 && AsTheOneBefore(c, plan, r, order);
+    if (again) {
+      TimeAgain(plan, r, order, travels, w);
+    } else {
+      w.step_end[Size(r)] = Time(c, plan, r, order, prefetch, travels, w);
+    }
+    if (again && HoldsAsMuch(plan, r, order)) {
+      memory = w.memory[Size(r - 1)];
+    } else {
+      FillMemory(c, plan, r, order, w, memory);
+    }
+    w.update[Size(r)] = again ? w.update[Size(r - 1)] : OptimizerSeconds(c, memory);
     if (memory.total > e.peak) {
       e.peak = memory.total;
       e.worst_rank = r;
@@ -572,8 +615,7 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
     // No rank ends before all of its own work is done.
     const int passes = plan.micro_batches / w.copies;
     for (int r = 0; r < plan.pipeline; ++r) {
-      const double alone =
-          passes * w.slot[Size(r)] + w.step_end[Size(r)] + OptimizerSeconds(c, w.memory[Size(r)]);
+      const double alone = passes * w.slot[Size(r)] + w.step_end[Size(r)] + w.update[Size(r)];
       e.step = std::max(e.step, kRounding * alone);
     }
     if (e.step > w.most_seconds) {
@@ -586,7 +628,7 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
   const double hop = hops && plan.pipeline > 1 && c.exposed_transfers ? HopSeconds(c, w) : 0;
   e.pipeline = travels ? PlayTravelling(plan, order, hop, w) : PlayPipeline(c, plan, order, hop, w);
   for (int r = 0; r < plan.pipeline; ++r) {
-    const double optimizer = OptimizerSeconds(c, w.memory[Size(r)]);
+    const double optimizer = w.update[Size(r)];
     const double begin = c.rules.reductions_after_pipeline ? e.pipeline : w.finish[Size(r)];
     // The last pass's own reductions, and those of the step, travel side by side.
     const PlayingRank& playing = w.playing[Size(r)];

@@ -89,6 +89,7 @@ class Workspace {
   std::vector<double> ends;                          // [event]
   std::vector<RankMemory> memory;                    // [pipeline rank]
   std::vector<double> finish, slot, step_end;        // [pipeline rank]
+  std::vector<double> update;                        // [pipeline rank] the optimizer's seconds
   // Of what trails the last backward pass, seconds behind that.
   std::vector<double> trailing;      // [pipeline rank]
   std::vector<PassCost> passes;      // [stage x 4 + WorkKind], where traffic travels under passes

@@ -40,6 +40,8 @@ const char* Name(Account account);   // "parameters", ...
 struct OptimizerStates {
   std::vector<OptimizerState> table;
   std::vector<std::vector<std::int16_t>> of_tensor;  // [tensor]; empty for what is no parameter
+
+  friend bool operator==(const OptimizerStates&, const OptimizerStates&) = default;
 };
 OptimizerStates OptimizerStatesOf(const Program& program, const Optimizer& optimizer,
                                   const Precision& precision);

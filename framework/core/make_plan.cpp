@@ -140,8 +140,27 @@ class PlanMaker {
     plan_.split = static_cast<std::int32_t>(known - splits_->begin());
     if (known == splits_->end()) {
       std::vector<double> counts = CountClasses(split);
-      splits_->push_back({std::move(split), std::move(counts)});
+      std::vector<std::int32_t> alike = Alike(counts, split.size());
+      splits_->push_back({std::move(split), std::move(counts), std::move(alike)});
     }
+  }
+
+  static std::vector<std::int32_t> Alike(const std::vector<double>& counts, std::size_t stages) {
+    const auto classes =
+        static_cast<std::ptrdiff_t>(counts.size() / std::max<std::size_t>(1, stages));
+    const auto at = [&](std::size_t stage) {
+      return counts.begin() + static_cast<std::ptrdiff_t>(stage) * classes;
+    };
+    std::vector<std::int32_t> alike(stages);
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+      // Stages that are alike stand together in most splits: the one before is asked first.
+      const std::size_t before = stage > 0 ? static_cast<std::size_t>(alike[stage - 1]) : 0;
+      std::size_t first =
+          stage > 0 && std::equal(at(stage), at(stage + 1), at(before)) ? before : 0;
+      while (!std::equal(at(stage), at(stage + 1), at(first))) ++first;
+      alike[stage] = static_cast<std::int32_t>(first);
+    }
+    return alike;
   }
 
   // A stage holds a run of the whole sequence of layers.

@@ -15,14 +15,15 @@ constexpr int kKinds = 4;
 
 class OrderCompiler {
  public:
-  OrderCompiler(const Schedule& schedule, const ScheduleShape& shape) : schedule_(schedule) {
+  OrderCompiler(const Schedule& schedule, const ScheduleShape& shape, ScheduleOrder lists,
+                std::size_t length)
+      : schedule_(schedule), order_(std::move(lists)), length_(length) {
     out_.shape = shape;
     stages_ = out_.stages = schedule.Stages(shape);
   }
 
   absl::StatusOr<CompiledOrder> Run() {
     const ScheduleShape& s = out_.shape;
-    order_ = schedule_.Order(s);
     if (order_.size() != Size(s.ranks)) {
       return absl::InvalidArgumentError(
           absl::StrCat("the order has ", order_.size(), " ranks instead of ", s.ranks));
@@ -174,9 +175,12 @@ class OrderCompiler {
     while (moved) {
       moved = false;
       for (int r = 0; r < s.ranks; ++r) {
-        for (; at[Size(r)] < order_[Size(r)].size(); ++at[Size(r)]) {
+        while (at[Size(r)] < order_[Size(r)].size()) {
           if (!Put(r, order_[Size(r)][at[Size(r)]])) break;
+          ++at[Size(r)];
           moved = true;
+          // In turns the events repeat as soon as the lists do; else rounds may be p times as long.
+          if (length_ > 0) break;
         }
       }
     }
@@ -356,11 +360,13 @@ class OrderCompiler {
     const std::size_t n = out_.events.size();
     // A period has work of every rank; far longer ones than the ranks' own cycle do not occur in
     // practice.
+    const std::size_t least = length_ > 0 ? length_ : Size(2 * out_.shape.ranks);
     const std::size_t most =
-        std::min<std::size_t>(n / 3, 16 * Size(out_.shape.ranks * out_.shape.chunks));
+        length_ > 0 ? length_
+                    : std::min<std::size_t>(n / 3, 16 * Size(out_.shape.ranks * out_.shape.chunks));
     std::size_t gain = 0;
-    for (std::size_t length = Size(2 * out_.shape.ranks); length <= most; ++length) {
-      if (!MayRepeat(length)) continue;
+    for (std::size_t length = least; length <= most; ++length) {
+      if (length_ == 0 && !MayRepeat(length)) continue;
       std::size_t begin = 0;
       for (std::size_t i = 0; i + length <= n; ++i) {
         if (i + length < n && Alike(i, i + length)) continue;
@@ -398,6 +404,7 @@ class OrderCompiler {
   const Schedule& schedule_;
   CompiledOrder out_;
   ScheduleOrder order_;
+  const std::size_t length_;
   std::vector<std::int32_t> event_;
   int stages_ = 1;
 };
@@ -405,7 +412,12 @@ class OrderCompiler {
 }  // namespace
 
 absl::StatusOr<CompiledOrder> CompileOrder(const Schedule& schedule, const ScheduleShape& shape) {
-  return OrderCompiler(schedule, shape).Run();
+  return CompileLists(schedule, shape, schedule.Order(shape));
+}
+
+absl::StatusOr<CompiledOrder> CompileLists(const Schedule& schedule, const ScheduleShape& shape,
+                                           ScheduleOrder lists, std::size_t length) {
+  return OrderCompiler(schedule, shape, std::move(lists), length).Run();
 }
 
 }  // namespace shardlab

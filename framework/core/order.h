@@ -28,9 +28,10 @@ struct CompiledOrder {
   };
   // The longest stretch of events that repeat: event i + length is event i one period later, for
   // begin <= i and i + length < end. Nothing in it waits further back than `reach`. length 0: there
-  // is none.
+  // is none. `more` periods follow the last of them that are not among the events: see
+  // CompileShortOrder.
   struct Period {
-    std::uint32_t begin = 0, end = 0, length = 0, reach = 0;
+    std::uint32_t begin = 0, end = 0, length = 0, reach = 0, more = 0;
   };
   ScheduleShape shape;
   int stages = 1;
@@ -67,6 +68,9 @@ void AddPairCosts(const CompiledOrder& order, absl::Span<double> costs);
 
 // Fails with the first impossible cell, and why it is impossible (api/order_fault.h).
 absl::StatusOr<CompiledOrder> CompileOrder(const Schedule& schedule, const ScheduleShape& shape);
+// The same for lists that are given. `length`: events of a period, where that is known; else 0.
+absl::StatusOr<CompiledOrder> CompileLists(const Schedule& schedule, const ScheduleShape& shape,
+                                           ScheduleOrder lists, std::size_t length = 0);
 
 // costs as CompiledOrder says, in seconds; `ends` has room for one time per event. A message
 // arrives `hop` seconds after its sender's end; the sender goes on at once.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/order.h"
+#include "core/play_periods.h"
 
 namespace shardlab {
 
@@ -42,36 +43,12 @@ void PlayOrder(const CompiledOrder& order, absl::Span<const double> costs, doubl
 void PlayToEnd(const CompiledOrder& order, absl::Span<const double> costs, double hop,
                absl::Span<double> ends) {
   for (const std::int32_t first : order.first) ends[static_cast<std::size_t>(first)] = 0;
-  double* const end = ends.data();
-  const CompiledOrder::Period& period = order.period;
-  std::size_t at = 0;
-  if (period.length > 0) {
-    const std::size_t length = period.length, reach = period.reach;
-    // The window of `reach` events before `at` and the one a period earlier must lie in the
-    // periodic stretch.
-    at = period.begin + reach + length;
-    PlayRange(order, 0, std::min<std::size_t>(at, period.end), costs.data(), hop, end);
-    for (; at + length <= period.end; at += length) {
-      const double shift = end[at - 1] - end[at - 1 - length];
-      const double allowed = 1e-14 * end[at - 1];
-      bool repeats = true;
-      for (std::size_t i = at - reach; i < at && repeats; ++i) {
-        const double off = end[i] - end[i - length] - shift;
-        repeats = off <= allowed && -off <= allowed;
-      }
-      if (repeats) {
-        const std::size_t skipped = (period.end - at) / length;
-        const std::size_t to = at + skipped * length;
-        for (std::size_t i = 1; i <= reach; ++i)
-          end[to - i] = end[at - i] + static_cast<double>(skipped) * shift;
-        at = to;
-        break;
-      }
-      PlayRange(order, at, at + length, costs.data(), hop, end);
-    }
-    at = std::min<std::size_t>(at, period.end);
-  }
-  PlayRange(order, at, order.events.size(), costs.data(), hop, end);
+  PlayPeriods(
+      order, ends.data(),
+      [&](std::size_t from, std::size_t to) {
+        PlayRange(order, from, to, costs.data(), hop, ends.data());
+      },
+      [] {}, [](double, double) {});
 }
 
 }  // namespace shardlab

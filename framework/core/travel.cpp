@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/play_periods.h"
+
 namespace shardlab {
 namespace {
 
@@ -78,27 +80,10 @@ class TravelPlayer {
 
   void Run() {
     for (const std::int32_t first : order_.first) w_.ends[static_cast<std::size_t>(first)] = 0;
-    const CompiledOrder::Period& period = order_.period;
-    std::size_t at = 0;
-    const auto up_to = [&](std::size_t to) {
-      to = std::min<std::size_t>(to, period.end);
-      Range(at, to);
-      at = to;
-    };
-    if (period.length > 0) {
-      up_to(period.begin + period.reach);
-      Remember();
-      up_to(at + period.length);
-      while (at + period.length <= period.end) {
-        if (Repeats(at)) {
-          at = Skip(at, (period.end - at) / period.length);
-          break;
-        }
-        Remember();
-        up_to(at + period.length);
-      }
-    }
-    Range(at, order_.events.size());
+    PlayPeriods(
+        order_, w_.ends.data(), [this](std::size_t from, std::size_t to) { Range(from, to); },
+        [this] { Remember(); },
+        [this](double seconds, double periods) { Later(seconds, periods); });
   }
 
  private:
@@ -129,31 +114,15 @@ class TravelPlayer {
     }
   }
 
-  bool Repeats(std::size_t at) const {
-    const std::size_t length = order_.period.length;
-    if (at < order_.period.begin + order_.period.reach + length) return false;
-    const double shift = w_.ends[at - 1] - w_.ends[at - 1 - length];
-    const double allowed = 1e-14 * w_.ends[at - 1];
-    for (std::size_t i = at - order_.period.reach; i < at; ++i) {
-      if (std::abs(w_.ends[i] - w_.ends[i - length] - shift) > allowed) return false;
-    }
-    return true;
-  }
-
-  // Ranks that did nothing in the period have not begun or are done.
-  std::size_t Skip(std::size_t at, std::size_t periods) {
-    const std::size_t length = order_.period.length, to = at + periods * length;
-    const double n = static_cast<double>(periods);
-    const double more = n * (w_.ends[at - 1] - w_.ends[at - 1 - length]);
-    for (std::size_t i = 1; i <= order_.period.reach; ++i) w_.ends[to - i] = w_.ends[at - i] + more;
+  // So many periods are skipped. Ranks that did nothing in the last one have not begun or are done.
+  void Later(double seconds, double periods) {
     for (std::size_t r = 0; r < ranks_; ++r) {
       PlayingRank& rank = w_.playing[r];
       if (rank.free == rank.free_before) continue;
-      rank.free += more;
-      rank.tail_end += more;
-      rank.busy += n * (rank.busy - rank.busy_before);
+      rank.free += seconds;
+      rank.tail_end += seconds;
+      rank.busy += periods * (rank.busy - rank.busy_before);
     }
-    return to;
   }
 
   const CompiledOrder& order_;

@@ -14,6 +14,8 @@ namespace shardlab {
 struct SoftwareNumber {
   double value = 0;
   std::string source;  // published, measured on ..., fitted on ..., assumed
+
+  friend bool operator==(const SoftwareNumber&, const SoftwareNumber&) = default;
 };
 
 struct AccountingRules {
@@ -31,6 +33,8 @@ struct AccountingRules {
   std::map<std::string, bool> facts;              // framework behaviour read through Editor::Fact
   std::map<std::string, SoftwareNumber> numbers;  // and in numbers, through InitContext::Number
   std::string mfu_convention = "causal";
+
+  friend bool operator==(const AccountingRules&, const AccountingRules&) = default;
 };
 
 }  // namespace shardlab

@@ -90,6 +90,8 @@ struct Step {
   DtypeSlot dtype = DtypeSlot::kCompute;  // of what travels
   std::int16_t author = -1;               // the strategy whose placement caused it
   bool realised = false;                  // replaced by a strategy's own sequence
+
+  friend bool operator==(const Step&, const Step&) = default;
 };
 
 // A transfer that no layout yields: stated by a strategy, not derived and not checked by the
@@ -107,6 +109,8 @@ struct Declared {
   When when = When::kStep;
   HideBehind hide = HideBehind::kNothing;
   std::int16_t author = -1;
+
+  friend bool operator==(const Declared&, const Declared&) = default;
 };
 
 enum class Residency : std::uint8_t {
@@ -121,12 +125,16 @@ struct Saved {
   Placement at;
   Residency residency = Residency::kKept;
   OpId reader;  // one op whose gradient reads it
+
+  friend bool operator==(const Saved&, const Saved&) = default;
 };
 
 struct Derived {
   std::vector<Step> steps;
   std::vector<Declared> declared;
   std::vector<Saved> saved;
+
+  friend bool operator==(const Derived&, const Derived&) = default;
 };
 
 // Placement in which the gradient of operand `index` leaves the backward of `op`: partial on every

@@ -45,6 +45,8 @@ struct Atom {
   AxisId owner;       // the axis whose degree it is a factor of
   std::string bound;  // dimension whose size caps the atom: it takes gcd(rest of the degree, size);
                       // "" = the rest
+
+  friend bool operator==(const Atom&, const Atom&) = default;
 };
 
 struct Axis {
@@ -57,6 +59,8 @@ struct Axis {
   std::vector<AtomId> order;  // its atoms, major first: cuts along this axis nest in this order
   bool borrows = false;       // its ranks are those of other axes; it does not multiply the world
   AtomMask spans = 0;         // of `atoms`: those of axes that belong to it as a whole
+
+  friend bool operator==(const Axis&, const Axis&) = default;
 };
 
 class SHARDLAB_EXPORT Mesh final {
@@ -85,6 +89,8 @@ class SHARDLAB_EXPORT Mesh final {
   // transfer is possible inside its group. Batch and sequence: data, context, then tensor outwards
   // in; all others the other way round. Cuts of a flattened tensor nest as `others`.
   std::vector<AtomId> Nesting(bool batch_or_sequence) const;
+
+  friend bool operator==(const Mesh&, const Mesh&) = default;
 
  private:
   std::vector<Atom> atoms_;

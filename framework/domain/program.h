@@ -35,6 +35,8 @@ struct Dimension {
   char letter = '?';  // in einsum labels
   double size = 1;
   DimensionKind kind = DimensionKind::kFixed;
+
+  friend bool operator==(const Dimension&, const Dimension&) = default;
 };
 
 enum class TensorRole : std::uint8_t {
@@ -76,6 +78,7 @@ struct SHARDLAB_EXPORT Tensor {
 
   Tensor() { author.fill(-1); }
   bool Has(DimensionId dim) const;
+  friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 
 // What an op computes; the numbers are those of the oracle's toy machine and of a cost model,
@@ -110,6 +113,8 @@ SHARDLAB_EXPORT const char* Name(OpKind kind);
 struct Factor {
   char letter = '?';
   DimensionId dim;
+
+  friend bool operator==(const Factor&, const Factor&) = default;
 };
 
 struct Operand {
@@ -117,6 +122,8 @@ struct Operand {
   std::vector<std::uint8_t>
       factors;  // for each dimension of the tensor, the index of its factor in the op
   bool has_gradient = true;
+
+  friend bool operator==(const Operand&, const Operand&) = default;
 };
 
 inline constexpr int kReadsOutput = -1;
@@ -150,6 +157,7 @@ struct Op {
   Placement made;
 
   Op() { work.fill(-1); }
+  friend bool operator==(const Op&, const Op&) = default;
 };
 
 enum class StagePosition : std::uint8_t {
@@ -179,6 +187,8 @@ struct LayerClass {
   // What a parameter costs that ops of another end use too, where the two ends are on different
   // pipeline ranks: on the last rank a copy of it, on both the sum of its gradients. No rows.
   TensorId both_ends;
+
+  friend bool operator==(const LayerClass&, const LayerClass&) = default;
 };
 
 // One layer of the model, in the order of the model.

@@ -31,13 +31,19 @@ struct Loaded {
   std::shared_ptr<Plugin> plugin;
   std::shared_ptr<ParameterReader> reader;
   std::string name;  // of the plugin
+  std::string key;   // in the memory; "": it is not kept there
+  bool reused = false;
 };
 
 class Composer {
  public:
   Composer(const PluginRegistry& registry, const Scenario& scenario, Diagnostics* diagnostics,
-           ComposeWhat what)
-      : registry_(registry), scenario_(scenario), diagnostics_(*diagnostics), what_(what) {}
+           ComposeWhat what, ComposeMemory* memory)
+      : registry_(registry),
+        scenario_(scenario),
+        diagnostics_(*diagnostics),
+        what_(what),
+        memory_(memory) {}
 
   ComposedScenario Run() {
     if (scenario_.root.kind != Value::kTable) return std::move(out_);
@@ -61,6 +67,65 @@ class Composer {
   }
 
  private:
+  // --- what other compositions have made already
+  // ---------------------------------------------------------------------------------------------
+
+  // What `make` makes, once where there is a memory.
+  template <class T, class Make>
+  std::optional<T> Once(ComposeMemory::Kept<T> ComposeMemory::*kept, const std::string& key,
+                        Make make) {
+    if (memory_ == nullptr) return make();
+    if (std::optional<T> known = memory_->Find(memory_->*kept, key)) return known;
+    const std::size_t before = diagnostics_.all().size();
+    std::optional<T> made = make();
+    if (made && diagnostics_.all().size() == before) memory_->Keep(&(memory_->*kept), key, *made);
+    return made;
+  }
+
+  // All that initialising a plugin depends on, beside the file that the scenario stands in.
+  std::string KeyOf(const std::string& kind, const std::string& name, const std::string& path,
+                    const Value* table) const {
+    const Value* defaults = Defaults(path);
+    const Precision& p = precision_;
+    std::string key = absl::StrCat(kind, " ", name, "\n", table != nullptr ? ToToml(*table) : "",
+                                   "\n", defaults != nullptr ? ToToml(*defaults) : "", "\n",
+                                   accounting_->rules.name, " ", out_.software, "\n", p.recipe);
+    for (const Dtype dtype :
+         {p.parameters, p.compute, p.gradients, p.gradient_reduce, p.master, p.moments})
+      absl::StrAppend(&key, " ", Name(dtype));
+    absl::StrAppend(&key, " ", ShortNumber(p.weight_copies));
+    // A network is connected to its machine.
+    if (kind == Network::kKind) absl::StrAppend(&key, "\n", hardware_key_);
+    return key;
+  }
+
+  // One that has been initialised with the same parameters; its reader answers where they stand. Of
+  // a model its rows are kept, and there is no plugin.
+  std::optional<Loaded> Reuse(const std::string& kind, const std::string& key,
+                              const std::string& name, const Value* table, const std::string& path,
+                              std::vector<std::string> reserved) {
+    Loaded loaded;
+    if (kind == Model::kKind) {
+      program_ = memory_->Find(memory_->programs, ProgramKey(key));
+      if (!program_) return std::nullopt;
+    } else {
+      const auto known = memory_->Find(memory_->plugins, key);
+      if (!known) return std::nullopt;
+      loaded.plugin = *known;
+    }
+    loaded.name = name;
+    loaded.key = key;
+    loaded.reused = true;
+    loaded.reader = std::make_shared<ParameterReader>(
+        table, PlaceOfTable(table, path), std::move(reserved), &diagnostics_, Defaults(path));
+    return loaded;
+  }
+
+  std::string ProgramKey(const std::string& model_key) const {
+    return absl::StrCat(model_key, "\n", ShortNumber(training_.sequence_length), " ",
+                        ShortNumber(training_.dropout), " ", training_.eager_attention);
+  }
+
   // --- tables
   // -----------------------------------------------------------------------------------------------
 
@@ -150,8 +215,13 @@ class Composer {
       }
     }
     const Value* named = scenario_.root.Find("accounting");
-    if (named == nullptr || named->kind != Value::kText) accounting = DefaultAccounting(registry_);
-    accounting_ = ReadAccounting(registry_, accounting, accounting_place, diagnostics_);
+    if (named == nullptr || named->kind != Value::kText) {
+      accounting = *Once(&ComposeMemory::default_accounting, "",
+                         [&] { return std::optional<std::string>(DefaultAccounting(registry_)); });
+    }
+    accounting_ = Once(&ComposeMemory::accountings, accounting, [&] {
+      return ReadAccounting(registry_, accounting, accounting_place, diagnostics_);
+    });
     if (!accounting_) return;
     out_.resolved["name"] = out_.name;
     out_.resolved["accounting"] = accounting;
@@ -160,7 +230,10 @@ class Composer {
     Place place;
     const std::string preset = Word(software, "software", "preset", &place);
     UnknownKeys(software, "software", {"preset"});
-    if (const std::optional<Software> read = ReadSoftware(registry_, preset, place, diagnostics_)) {
+    const std::optional<Software> read = Once(&ComposeMemory::software, preset, [&] {
+      return ReadSoftware(registry_, preset, place, diagnostics_);
+    });
+    if (read) {
       out_.software = read->name;
       // The accounting's facts are what it is; software fills in the others.
       for (const auto& [fact, value] : read->facts) accounting_->rules.facts.emplace(fact, value);
@@ -271,6 +344,7 @@ class Composer {
   }
 
   void Resolve(const Loaded& loaded, nlohmann::ordered_json& into) {
+    if (memory_ != nullptr) return;
     into["plugin"] = loaded.name;
     ParameterResolver resolver(&into);
     loaded.plugin->Visit(resolver);
@@ -294,10 +368,21 @@ class Composer {
       }
       return std::nullopt;
     }
+    std::string key;
+    if (memory_ != nullptr) {
+      key = KeyOf(kind, name, path, table);
+      if (std::optional<Loaded> known = Reuse(kind, key, name, table, path, reserved)) return known;
+    }
+    const std::size_t before = diagnostics_.all().size();
     std::optional<Loaded> loaded = Load(kind, name, place, table, path, std::move(reserved));
     if (!loaded) return std::nullopt;
     loaded->reader->Finish();
     Init(*loaded, kind, place);
+    if (!key.empty() && diagnostics_.all().size() == before) {
+      loaded->key = key;
+      if (kind == Hardware::kKind || kind == Optimizer::kKind)
+        loaded->plugin = memory_->Keep(&memory_->plugins, key, loaded->plugin);
+    }
     // "hardware.network" is a table within a table.
     nlohmann::ordered_json* into = &out_.resolved;
     for (const absl::string_view part : absl::StrSplit(path, '.'))
@@ -322,8 +407,10 @@ class Composer {
       if (info == nullptr) continue;
       const std::filesystem::path file =
           std::filesystem::path(info->file).parent_path() / "defaults.toml";
-      if (!std::filesystem::exists(file)) continue;
-      const Value own = ReadTomlFile(file.string(), diagnostics_);
+      const Value own = *Once(&ComposeMemory::files, file.string(), [&] {
+        return std::optional<Value>(
+            std::filesystem::exists(file) ? ReadTomlFile(file.string(), diagnostics_) : Value());
+      });
       const Value *fact = own.Find("fact"), *defaults = own.Find("defaults");
       if (defaults == nullptr || defaults->kind != Value::kTable) continue;
       if (fact != nullptr) {
@@ -347,12 +434,21 @@ class Composer {
     UnknownKeys(
         table, "precision",
         {"recipe", "parameters", "compute", "gradients", "gradient_reduce", "master", "moments"});
-    std::map<std::string, SoftwareNumber> numbers;
-    if (const std::optional<Precision> read =
-            ReadRecipe(registry_, recipe, place, diagnostics_, &numbers))
-      precision_ = *read;
-    // The classroom's numbers are all in its formulas.
-    if (!accounting_->rules.coarse_program) accounting_->rules.numbers.merge(numbers);
+    const std::optional<Recipe> read =
+        Once(&ComposeMemory::recipes, recipe, [&]() -> std::optional<Recipe> {
+          Recipe made;
+          const std::optional<Precision> precision =
+              ReadRecipe(registry_, recipe, place, diagnostics_, &made.numbers);
+          if (!precision) return std::nullopt;
+          made.precision = *precision;
+          return made;
+        });
+    if (read) {
+      precision_ = read->precision;
+      // The classroom's numbers are all in its formulas.
+      if (!accounting_->rules.coarse_program)
+        accounting_->rules.numbers.insert(read->numbers.begin(), read->numbers.end());
+    }
     const auto part = [&](const char* key, Dtype* into) {
       const Value* value = table != nullptr ? table->Find(key) : nullptr;
       if (value != nullptr) {
@@ -449,6 +545,9 @@ class Composer {
   void ReadHardware() {
     hardware_ = Single(Hardware::kKind, "hardware", {"network"});
     const Value* table = Table("hardware");
+    if (memory_ != nullptr && hardware_) {
+      hardware_key_ = KeyOf(Hardware::kKind, hardware_->name, "hardware", table);
+    }
     out_.request.hardware_place = PlaceOfTable(table, "hardware");
     // network = "rail", or [hardware.network] plugin = "rail" with parameters.
     const Value* network = table != nullptr ? table->Find("network") : nullptr;
@@ -460,9 +559,17 @@ class Composer {
     const std::string name =
         Word(table, "hardware", "network", &place, registry_.Names(Network::kKind));
     if (name.empty()) return;
+    std::string key;
+    if (memory_ != nullptr) {
+      key = KeyOf(Network::kKind, name, "hardware.network", nullptr);
+      network_ = Reuse(Network::kKind, key, name, nullptr, "hardware.network", {});
+      if (network_) return;
+    }
+    const std::size_t before = diagnostics_.all().size();
     network_ = Load(Network::kKind, name, place, nullptr, "hardware.network", {});
     if (!network_) return;
     Init(*network_, Network::kKind, place);
+    if (diagnostics_.all().size() == before) network_->key = std::move(key);
     Resolve(*network_, out_.resolved["hardware"]["network"]);
   }
 
@@ -561,6 +668,46 @@ class Composer {
     schedule_ = std::move(loaded);
   }
 
+  // One that is reused is connected, and others may be asking it.
+  void Connect(const Machine& machine) {
+    if (network_->reused) return;
+    static_cast<Network*>(network_->plugin.get())->Connect(machine);
+    if (memory_ != nullptr && !network_->key.empty())
+      network_->plugin = memory_->Keep(&memory_->plugins, network_->key, network_->plugin);
+  }
+
+  // Puts the model's rows into program_, or says why there are none.
+  void Describe(const AccountingRules& rules) {
+    const Place place = model_->reader->PlaceOf("");
+    ProgramBuilder builder;
+    const auto& model = static_cast<const Model&>(*model_->plugin);
+    const absl::Status described =
+        Guarded(absl::StrCat("model \"", model_->name, "\" cannot be described"), [&] {
+          ModelRequest request;
+          request.coarse = rules.coarse_program;
+          request.sequence_length = training_.sequence_length;
+          request.dropout = training_.dropout;
+          request.eager_attention = training_.eager_attention;
+          const auto loss = rules.numbers.find("loss.bytes_per_logit");
+          if (loss != rules.numbers.end()) request.loss_bytes = loss->second.value;
+          return model.Describe(builder, request);
+        });
+    if (!described.ok()) {
+      diagnostics_.Error("model.failed", place, std::string(described.message()));
+      return;
+    }
+    absl::StatusOr<Program> program = builder.Take();
+    if (!program.ok()) {
+      diagnostics_.Error("model.rows", place,
+                         absl::StrCat("model \"", model_->name, "\" writes rows that do not fit: ",
+                                      program.status().message()));
+      return;
+    }
+    program_ = *std::move(program);
+    if (memory_ != nullptr && !model_->key.empty())
+      memory_->Keep(&memory_->programs, ProgramKey(model_->key), *program_);
+  }
+
   // --- putting together
   // ---------------------------------------------------------------------------------------
 
@@ -591,37 +738,14 @@ class Composer {
     };
     c.host_seconds = number("host.seconds_per_op", 0);
     c.overlap_share = number("overlap.share", 1);
-    static_cast<Network*>(network_->plugin.get())->Connect(c.hardware->machine());
+    Connect(c.hardware->machine());
 
-    const Place model_place = model_->reader->PlaceOf("");
-    ProgramBuilder builder;
-    const auto& model = static_cast<const Model&>(*model_->plugin);
-    const absl::Status described =
-        Guarded(absl::StrCat("model \"", model_->name, "\" cannot be described"), [&] {
-          ModelRequest request;
-          request.coarse = c.rules.coarse_program;
-          request.sequence_length = training_.sequence_length;
-          request.dropout = training_.dropout;
-          request.eager_attention = training_.eager_attention;
-          const auto loss = c.rules.numbers.find("loss.bytes_per_logit");
-          if (loss != c.rules.numbers.end()) request.loss_bytes = loss->second.value;
-          return model.Describe(builder, request);
-        });
-    if (!described.ok()) {
-      diagnostics_.Error("model.failed", model_place, std::string(described.message()));
-      return;
-    }
-    absl::StatusOr<Program> program = builder.Take();
-    if (!program.ok()) {
-      diagnostics_.Error("model.rows", model_place,
-                         absl::StrCat("model \"", model_->name, "\" writes rows that do not fit: ",
-                                      program.status().message()));
-      return;
-    }
+    if (!program_) Describe(c.rules);
+    if (!program_) return;
     // Beyond 2^53 a double no longer counts to the element, and 64-bit byte counts overflow soon
     // after.
     constexpr double kMost = 9007199254740992.0;
-    const double parameters = program->facts.parameters;
+    const double parameters = program_->facts.parameters;
     if (parameters > kMost) {
       const Value* table = Table("model");
       diagnostics_.Error(
@@ -633,15 +757,17 @@ class Composer {
     }
     std::optional<Edited> edited;
     const absl::Status applied = Guarded("the strategies cannot be applied", [&] {
-      edited = ApplyStrategies(std::move(*program), uses_, c.rules, out_.mesh_order, mesh_place_,
-                               &diagnostics_);
+      edited = ApplyStrategies(std::move(*program_), uses_, c.rules, out_.mesh_order, mesh_place_,
+                               &diagnostics_, memory_ != nullptr ? &memory_->rows : nullptr);
     });
     if (!applied.ok())
       diagnostics_.Error("strategy.threw", FilePlace("strategy"), std::string(applied.message()));
     if (!edited) return;
     c.edited = std::move(*edited);
     c.states = OptimizerStatesOf(c.edited.program, *c.optimizer, c.precision);
-    c.form = CompileForm(c.edited, c.precision, c.states, c.rules, *c.optimizer);
+    c.form = memory_ != nullptr
+                 ? memory_->rows.FormOf(c.edited, c.precision, c.states, c.rules, c.optimizer)
+                 : CompileForm(c.edited, c.precision, c.states, c.rules, *c.optimizer);
     if (what_ == ComposeWhat::kCompositionOnly) {
       out_.composition = std::move(composition);
       return;
@@ -656,12 +782,15 @@ class Composer {
   const Scenario& scenario_;
   Diagnostics& diagnostics_;
   ComposeWhat what_;
+  ComposeMemory* const memory_;
   ComposedScenario out_;
   std::optional<Accounting> accounting_;
   Precision precision_;
   Training training_;
   Place mesh_place_;
   std::optional<Loaded> model_, hardware_, network_, optimizer_, schedule_;
+  std::optional<Program> program_;
+  std::string hardware_key_;
   std::vector<StrategyUse> uses_;
   bool exposed_transfers_ = false;
   std::vector<std::string> complained_;
@@ -670,11 +799,12 @@ class Composer {
 }  // namespace
 
 ComposedScenario ComposeScenario(const PluginRegistry& registry, const Scenario& scenario,
-                                 Diagnostics* diagnostics, ComposeWhat what) {
-  if (!ImportsHf(scenario)) return Composer(registry, scenario, diagnostics, what).Run();
+                                 Diagnostics* diagnostics, ComposeWhat what,
+                                 ComposeMemory* memory) {
+  if (!ImportsHf(scenario)) return Composer(registry, scenario, diagnostics, what, memory).Run();
   Scenario imported = scenario;
   if (!ImportHf(registry, &imported, diagnostics)) return {};
-  return Composer(registry, imported, diagnostics, what).Run();
+  return Composer(registry, imported, diagnostics, what, memory).Run();
 }
 
 }  // namespace shardlab

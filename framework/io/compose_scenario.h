@@ -13,6 +13,7 @@
 
 #include "core/composition.h"
 #include "core/make_plan.h"
+#include "io/compose_memory.h"
 #include "io/plugin_registry.h"
 #include "io/scenario.h"
 
@@ -36,7 +37,9 @@ struct ComposedScenario {
 // and no layer split yet; a search makes its own by MakePlan.
 enum class ComposeWhat { kPlan, kCompositionOnly };
 
+// With a memory compositions share what they have in common, and `resolved` and `plugins` lack it.
 ComposedScenario ComposeScenario(const PluginRegistry& registry, const Scenario& scenario,
-                                 Diagnostics* diagnostics, ComposeWhat what = ComposeWhat::kPlan);
+                                 Diagnostics* diagnostics, ComposeWhat what = ComposeWhat::kPlan,
+                                 ComposeMemory* memory = nullptr);
 
 }  // namespace shardlab

@@ -143,8 +143,7 @@ Json SearchDocument(const PluginRegistry& registry, const SearchGrid& grid,
         provenance.push_back(constant);
     }
     plan.erase("provenance");
-    row["name"] = Shorthand(plan["plan"],
-                            grid.groups[static_cast<std::size_t>(found[i].point.group)].sharding);
+    row["name"] = Shorthand(plan["plan"], grid.Group(found[i].point.group).sharding);
     for (const auto& [key, value] : plan.items()) row[key] = value;
     rows.push_back(std::move(row));
   }

@@ -391,12 +391,9 @@ class GridReader {
       }
       chosen = std::move(more);
     }
-    for (std::int64_t other = 0; other < grid_.other.size(); ++other) {
-      for (const Sharding& sharding : shardings) {
-        shares_.clear();
-        for (const std::vector<Choice>& choices : chosen)
-          Group({other, sharding, choices, 0, {}, {}});
-      }
+    for (const Sharding& sharding : shardings) {
+      shares_.clear();
+      for (const std::vector<Choice>& choices : chosen) Group({sharding, choices, 0, {}, {}});
     }
   }
 

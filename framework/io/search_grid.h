@@ -5,7 +5,7 @@
 // layer each, and micro-batches of 1, 2, 4 and 8. [search] fixes and varies keys.
 //
 //   std::optional<SearchGrid> grid = ReadSearchGrid(registry, scenario, &diagnostics);
-//   for (const SearchGroup& group : grid->groups) ...
+//   for (int group = 0; group < grid->group_count(); ++group) use(grid->Group(group));
 //
 // With the plugins of this repository and without a word in [search]: tensor degrees that are
 // powers of two within the scale-up domain, with sequence parallelism; context degrees that are
@@ -63,9 +63,8 @@ struct SearchAxis {
 // are.
 enum class Second : std::uint8_t { kNoAxis, kOne, kAnother };
 
-// What is composed together: nothing in it is a degree.
+// What is composed together for a combination of `vary`: nothing in it is a degree.
 struct SearchGroup {
-  std::int64_t other = 0;  // combination of `vary`
   Sharding sharding;
   std::vector<Choice> choices;
   int share = 0;  // layers of a rank, where a choice is a share of them
@@ -76,8 +75,8 @@ struct SearchGroup {
 // One plan of the grid: a group and its degrees.
 struct SearchPoint {
   std::int64_t number = 0;  // in the order of the grid
-  int group = 0;
-  Degrees degrees{};  // [axis]
+  int group = 0;            // of all combinations
+  Degrees degrees{};        // [axis]
   int micro_batch = 1;
   int pipeline = 0;  // of the group's
 };
@@ -88,12 +87,20 @@ struct SearchGrid {
   std::vector<SearchAxis> axes;
   std::vector<int> micro_batch;
   std::vector<std::string> sharding_tables;  // of which a point has one
-  std::vector<SearchGroup> groups;
+  std::vector<SearchGroup> groups;           // of one combination of `vary`: all have the same
   Objective objective = Objective::kStepSeconds;
   double min_headroom = 0;
   std::optional<Condition> when;
   nlohmann::ordered_json defaults;
   std::string name;
+
+  // Groups of all combinations, those of one together.
+  int group_count() const { return static_cast<int>(other.size()) * groups_each(); }
+  int groups_each() const { return static_cast<int>(groups.size()); }
+  const SearchGroup& Group(int group) const {
+    return groups[static_cast<std::size_t>(group % groups_each())];
+  }
+  std::int64_t OtherOf(int group) const { return group / groups_each(); }  // combination of `vary`
 
   std::int64_t size() const;
   std::int64_t SizeOf(const SearchGroup& group) const;
@@ -111,7 +118,7 @@ void EachPoint(const SearchGrid& grid, int group, std::int64_t first, Visitor vi
   SearchPoint point;
   point.group = group;
   point.number = first;
-  const SearchGroup& of = grid.groups[static_cast<std::size_t>(group)];
+  const SearchGroup& of = grid.Group(group);
   for (const Degrees& degrees : grid.DegreesOf(of)) {
     point.degrees = degrees;
     for (std::size_t p = 0; p < of.pipelines.size(); ++p) {

@@ -36,8 +36,8 @@ class GroupSearch {
         to_beat_(to_beat) {}
 
   SearchResult Run(int group, std::int64_t first) {
-    group_ = &grid_.groups[static_cast<std::size_t>(group)];
-    facts_ = &prepared_.others[static_cast<std::size_t>(group_->other)];
+    group_ = &grid_.Group(group);
+    facts_ = &prepared_.others[static_cast<std::size_t>(grid_.OtherOf(group))];
     point_.group = group;
     // Pipelines of one degree share all block costs.
     std::map<int, std::vector<std::size_t>> by_degree;
@@ -67,7 +67,7 @@ class GroupSearch {
     made.micro_batch = 1;
     Diagnostics diagnostics;
     composed_ = ComposeScenario(registry_, ScenarioOf(grid_, made), &diagnostics,
-                                ComposeWhat::kCompositionOnly);
+                                ComposeWhat::kCompositionOnly, &prepared_.compositions);
     if (composed_.composition == nullptr) {
       Note(diagnostics, &composing_code_, &composing_message_);
       return false;

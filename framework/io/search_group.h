@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "io/compose_memory.h"
 #include "io/search_orders.h"
 #include "io/search_run.h"
 
@@ -31,6 +32,7 @@ struct Prepared {
   std::map<std::string, NamedSchedule> schedules;
   std::vector<OtherFacts> others;
   SearchOrders orders;
+  ComposeMemory compositions;
 };
 
 // `first`: number of the group's first point. `to_beat`: an objective that so many plans as are

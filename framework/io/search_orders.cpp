@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/short_order.h"
+
 namespace shardlab {
 
 const std::string& SearchOrders::Refusal(const Schedule& schedule, int index,
@@ -21,7 +23,7 @@ SearchOrders::Pointer SearchOrders::Of(const Schedule& schedule, int index,
     const auto found = orders_.find(key);
     if (found != orders_.end()) return found->second;
   }
-  absl::StatusOr<CompiledOrder> compiled = CompileOrder(schedule, shape);
+  absl::StatusOr<CompiledOrder> compiled = CompileShortOrder(schedule, shape);
   auto made = std::make_shared<KnownOrder>();
   std::size_t bytes = sizeof(KnownOrder);
   if (compiled.ok()) {

@@ -84,19 +84,19 @@ std::int64_t SearchGrid::SizeOf(const SearchGroup& group) const {
 std::int64_t SearchGrid::size() const {
   std::int64_t n = 0;
   for (const SearchGroup& group : groups) n += SizeOf(group);
-  return n;
+  return n * other.size();
 }
 
 std::vector<std::pair<std::string, Value>> SettingsOf(const SearchGrid& grid,
                                                       const SearchPoint& point) {
-  const SearchGroup& group = grid.groups[static_cast<std::size_t>(point.group)];
+  const SearchGroup& group = grid.Group(point.group);
   const Pipeline& pipeline = group.pipelines[static_cast<std::size_t>(point.pipeline)];
   std::vector<std::pair<std::string, Value>> settings;
   const auto set = [&](const std::string& key, Value value) {
     settings.emplace_back(key, std::move(value));
   };
   const std::vector<const SweptKey*> keys = grid.other.Keys();
-  const std::vector<const Value*> values = grid.other.At(group.other);
+  const std::vector<const Value*> values = grid.other.At(grid.OtherOf(point.group));
   for (std::size_t i = 0; i < keys.size(); ++i) set(keys[i]->key, *values[i]);
   for (std::size_t a = 0; a < grid.axes.size(); ++a) {
     const SearchAxis& axis = grid.axes[a];
@@ -122,7 +122,7 @@ std::vector<std::pair<std::string, Value>> SettingsOf(const SearchGrid& grid,
 }
 
 Scenario ScenarioOf(const SearchGrid& grid, const SearchPoint& point) {
-  const SearchGroup& group = grid.groups[static_cast<std::size_t>(point.group)];
+  const SearchGroup& group = grid.Group(point.group);
   Scenario with;
   with.file = grid.base.file;
   with.root = grid.base.root;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <limits>
 #include <mutex>
-#include <numeric>
 #include <utility>
 
 #include "core/ordered_work.h"
@@ -26,52 +26,88 @@ void Merge(const SearchResult& from, std::size_t top, SearchResult* into) {
   }
 }
 
+// What the groups of a combination of `vary` have in common.
+OtherFacts FactsOf(const SearchGrid& grid, const ComposedScenario& composed) {
+  OtherFacts facts;
+  facts.borrows.assign(grid.axes.size(), true);
+  if (composed.composition == nullptr) return facts;
+  const Composition& c = *composed.composition;
+  facts.devices = c.hardware->machine().devices;
+  facts.price = c.hardware->machine().price_per_device_hour;
+  for (std::size_t a = 0; a < grid.axes.size(); ++a) {
+    const AxisId axis = c.edited.mesh.Find(grid.axes[a].offer.axis);
+    facts.borrows[a] = !axis.valid() || c.edited.mesh.axis(axis).borrows;
+  }
+  return facts;
+}
+
 // A schedule is made as for its own scenario; no row of a composition depends on it.
 void Prepare(const PluginRegistry& registry, const SearchGrid& grid, Prepared* prepared) {
-  const auto compose = [&](const SearchPoint& point, Diagnostics* diagnostics) {
-    return ComposeScenario(registry, ScenarioOf(grid, point), diagnostics,
-                           ComposeWhat::kCompositionOnly);
-  };
-  SearchPoint point;
-  prepared->others.resize(static_cast<std::size_t>(grid.other.size()));
-  for (std::size_t g = 0; g < grid.groups.size(); ++g) {
-    const SearchGroup& group = grid.groups[g];
-    point.group = static_cast<int>(g);
+  Diagnostics diagnostics;
+  const auto compose = [&](int group, std::size_t pipeline) {
+    SearchPoint point;
+    point.group = group;
+    point.pipeline = static_cast<int>(pipeline);
     for (std::size_t a = 0; a < grid.axes.size(); ++a)
-      point.degrees[a] = grid.Has(group, a) ? 2 : 1;
-    OtherFacts& facts = prepared->others[static_cast<std::size_t>(group.other)];
-    if (facts.borrows.empty()) {
-      facts.borrows.assign(grid.axes.size(), true);
-      point.pipeline = 0;
-      Diagnostics diagnostics;
-      const ComposedScenario composed = compose(point, &diagnostics);
-      if (composed.composition != nullptr) {
-        const Composition& c = *composed.composition;
-        facts.devices = c.hardware->machine().devices;
-        facts.price = c.hardware->machine().price_per_device_hour;
-        for (std::size_t a = 0; a < grid.axes.size(); ++a) {
-          const AxisId axis = c.edited.mesh.Find(grid.axes[a].offer.axis);
-          facts.borrows[a] = !axis.valid() || c.edited.mesh.axis(axis).borrows;
-        }
-      }
-    }
-    for (std::size_t p = 0; p < group.pipelines.size(); ++p) {
-      NamedSchedule& made = prepared->schedules[group.pipelines[p].schedule];
+      point.degrees[a] = grid.Has(grid.Group(group), a) ? 2 : 1;
+    diagnostics = Diagnostics();
+    return ComposeScenario(registry, ScenarioOf(grid, point), &diagnostics,
+                           ComposeWhat::kCompositionOnly, &prepared->compositions);
+  };
+  for (std::int64_t other = 0; other < grid.other.size() && !grid.groups.empty(); ++other)
+    prepared->others.push_back(
+        FactsOf(grid, compose(static_cast<int>(other) * grid.groups_each(), 0)));
+  for (int g = 0; g < grid.groups_each(); ++g) {
+    const std::vector<Pipeline>& pipelines = grid.Group(g).pipelines;
+    for (std::size_t p = 0; p < pipelines.size(); ++p) {
+      NamedSchedule& made = prepared->schedules[pipelines[p].schedule];
       if (made.schedule != nullptr || !made.refusal.empty()) continue;
       made.index = static_cast<int>(prepared->schedules.size());
-      point.pipeline = static_cast<int>(p);
-      Diagnostics diagnostics;
-      const ComposedScenario composed = compose(point, &diagnostics);
+      const ComposedScenario composed = compose(g, p);
       if (composed.composition != nullptr) {
         made.schedule = composed.composition->schedule;
-      } else {
-        for (const Diagnostic& d : diagnostics.all()) {
-          if (made.refusal.empty()) made.refusal = d.message;
-        }
+        continue;
+      }
+      for (const Diagnostic& d : diagnostics.all()) {
+        if (made.refusal.empty()) made.refusal = d.message;
       }
     }
   }
 }
+
+// In which order groups have their turn: those that differ by how much is recomputed come last,
+// they are many and seldom the best. Numbers of points are those of the grid.
+class Turns {
+ public:
+  explicit Turns(const SearchGrid& grid) : combinations_(grid.other.size()) {
+    for (int g = 0; g < grid.groups_each(); ++g) {
+      (grid.Group(g).share == 0 ? plain_ : shares_).push_back(g);
+      begins_.push_back(each_);
+      each_ += grid.SizeOf(grid.Group(g));
+    }
+  }
+
+  std::int64_t count() const { return combinations_ * static_cast<std::int64_t>(begins_.size()); }
+  int Group(std::int64_t turn) const {
+    const std::int64_t plain = combinations_ * static_cast<std::int64_t>(plain_.size());
+    const std::vector<int>& of = turn < plain ? plain_ : shares_;
+    if (turn >= plain) turn -= plain;
+    const auto size = static_cast<std::int64_t>(of.size());
+    return static_cast<int>(turn / size * static_cast<std::int64_t>(begins_.size()) +
+                            of[static_cast<std::size_t>(turn % size)]);
+  }
+  // Number of a group's first point.
+  std::int64_t Begin(int group) const {
+    const auto groups = static_cast<int>(begins_.size());
+    return group / groups * each_ + begins_[static_cast<std::size_t>(group % groups)];
+  }
+
+ private:
+  const std::int64_t combinations_;
+  std::vector<int> plain_, shares_;   // groups of a combination
+  std::vector<std::int64_t> begins_;  // [group of a combination]
+  std::int64_t each_ = 0;             // points of a combination
+};
 
 // What groups may prune by must not depend on which of them happen to be done: a group waits for
 // the first half of those before it, later for all but the last few.
@@ -83,12 +119,17 @@ class Reached {
     std::unique_lock<std::mutex> lock(mutex_);
     if (group == 0) return std::numeric_limits<double>::infinity();
     const auto at = static_cast<std::size_t>(std::max(group - kBehind, (group - 1) / 2));
-    known_.wait(lock, [&] { return stopped_ || objective_.size() > at; });
-    return stopped_ ? std::numeric_limits<double>::infinity() : objective_[at];
+    known_.wait(lock, [&] { return stopped_ || begin_ + objective_.size() > at; });
+    return stopped_ ? std::numeric_limits<double>::infinity() : objective_[at - begin_];
   }
   void Add(double objective) {
     const std::lock_guard<std::mutex> lock(mutex_);
     objective_.push_back(objective);
+    // A group that waits is not done: what it asks for is among the last.
+    if (objective_.size() > kKept) {
+      objective_.pop_front();
+      ++begin_;
+    }
     known_.notify_all();
   }
   void Stop() {
@@ -100,7 +141,9 @@ class Reached {
  private:
   std::mutex mutex_;
   std::condition_variable known_;
-  std::vector<double> objective_;  // [group]
+  static constexpr std::size_t kKept = std::size_t{4} * kBehind;
+  std::size_t begin_ = 0;         // groups whose objective nobody asks for any more
+  std::deque<double> objective_;  // [group - begin_]
   bool stopped_ = false;
 };
 
@@ -111,27 +154,16 @@ SearchResult RunSearch(const PluginRegistry& registry, const SearchGrid& grid,
                        const std::function<void(std::int64_t done)>& progress) {
   Prepared prepared;
   Prepare(registry, grid, &prepared);
-  std::vector<std::int64_t> begins;
-  std::int64_t number = 0;
-  for (const SearchGroup& group : grid.groups) {
-    begins.push_back(number);
-    number += grid.SizeOf(group);
-  }
-  // Groups that differ by how much is recomputed come last: they are many and seldom the best.
-  std::vector<int> turns(grid.groups.size());
-  std::iota(turns.begin(), turns.end(), 0);
-  std::stable_partition(turns.begin(), turns.end(), [&](int group) {
-    return grid.groups[static_cast<std::size_t>(group)].share == 0;
-  });
+  const Turns turns(grid);
   SearchResult result;
   Reached reached;
   InOrder(
-      static_cast<std::int64_t>(grid.groups.size()), options.jobs,
+      turns.count(), options.jobs,
       [&](std::int64_t turn, int) {
         try {
-          const int group = turns[static_cast<std::size_t>(turn)];
-          return SearchOfGroup(registry, grid, options, &prepared, group,
-                               begins[static_cast<std::size_t>(group)], reached.Before(turn));
+          const int group = turns.Group(turn);
+          return SearchOfGroup(registry, grid, options, &prepared, group, turns.Begin(group),
+                               reached.Before(turn));
         } catch (...) {
           reached.Stop();
           throw;

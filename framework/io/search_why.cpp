@@ -90,7 +90,7 @@ std::string FirstError(const Diagnostics& diagnostics) {
 class Neighbours {
  public:
   Neighbours(const SearchGrid& grid, const SearchPoint& of)
-      : grid_(grid), of_(of), group_(grid.groups[static_cast<std::size_t>(of.group)]) {}
+      : grid_(grid), of_(of), group_(grid.Group(of.group)) {}
 
   std::vector<SearchPoint> All() {
     for (std::size_t a = 0; a < grid_.axes.size(); ++a) {
@@ -165,15 +165,16 @@ class Neighbours {
 
   // Other sharding, or other choices.
   void Groups() {
-    for (std::size_t g = 0; g < grid_.groups.size(); ++g) {
-      const SearchGroup& group = grid_.groups[g];
-      if (group.other != group_.other || group.second != group_.second) continue;
+    const int first = of_.group - of_.group % grid_.groups_each();
+    for (int g = 0; g < grid_.groups_each(); ++g) {
+      const SearchGroup& group = grid_.Group(g);
+      if (group.second != group_.second) continue;
       if (Same(group.sharding, group_.sharding) == (Text(group) == Text(group_))) continue;
       const auto at = std::find(group.pipelines.begin(), group.pipelines.end(),
                                 group_.pipelines[static_cast<std::size_t>(of_.pipeline)]);
       if (at == group.pipelines.end()) continue;
       SearchPoint point = of_;
-      point.group = static_cast<int>(g);
+      point.group = first + g;
       point.pipeline = static_cast<int>(at - group.pipelines.begin());
       all_.push_back(point);
     }

@@ -388,7 +388,30 @@ std::optional<Value> ParseTomlValue(std::string_view text, const std::string& fi
   }
 }
 
+namespace {
+
+// The segments of a key that needs no quotes; nothing for any other text.
+std::optional<std::vector<std::string>> BareKey(std::string_view text) {
+  std::vector<std::string> segments(1);
+  for (const char c : text) {
+    const bool bare = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      c == '_' || c == '-';
+    if (bare) {
+      segments.back() += c;
+    } else if (c == '.' && !segments.back().empty()) {
+      segments.emplace_back();
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (segments.back().empty() || segments.size() > 8) return std::nullopt;
+  return segments;
+}
+
+}  // namespace
+
 std::optional<std::vector<std::string>> ParseTomlKey(std::string_view text) {
+  if (std::optional<std::vector<std::string>> bare = BareKey(text)) return bare;
   // The marker cannot be reached by any text that holds no line break: a comment or '=' of its own
   // makes the line something else than one chain of tables that ends in `0`.
   if (text.find_first_of("\n\r") != std::string_view::npos) return std::nullopt;

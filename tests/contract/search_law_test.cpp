@@ -71,22 +71,20 @@ class RandomSpace {
 
 std::vector<Planned> PlanEach(const PluginRegistry& registry, const SearchGrid& grid) {
   std::vector<Planned> all;
-  for (std::size_t g = 0; g < grid.groups.size(); ++g) {
-    EachPoint(grid, static_cast<int>(g), static_cast<std::int64_t>(all.size()),
-              [&](const SearchPoint& point) {
-                Planned plan;
-                plan.number = point.number;
-                Diagnostics own;
-                const PlannedScenario planned =
-                    PlanScenario(registry, ScenarioOf(grid, point), &own);
-                if (planned.composed.composition != nullptr) {
-                  const Evaluation& e = planned.explanation.evaluation;
-                  plan.step = e.step;
-                  plan.peak = e.peak;
-                  plan.good = e.fits && e.peak <= (1 - grid.min_headroom) * e.capacity;
-                }
-                all.push_back(plan);
-              });
+  for (int g = 0; g < grid.group_count(); ++g) {
+    EachPoint(grid, g, static_cast<std::int64_t>(all.size()), [&](const SearchPoint& point) {
+      Planned plan;
+      plan.number = point.number;
+      Diagnostics own;
+      const PlannedScenario planned = PlanScenario(registry, ScenarioOf(grid, point), &own);
+      if (planned.composed.composition != nullptr) {
+        const Evaluation& e = planned.explanation.evaluation;
+        plan.step = e.step;
+        plan.peak = e.peak;
+        plan.good = e.fits && e.peak <= (1 - grid.min_headroom) * e.capacity;
+      }
+      all.push_back(plan);
+    });
   }
   return all;
 }

@@ -54,8 +54,8 @@ class Search : public ::testing::Test {
     SweepCounts counts;
     std::vector<double> steps;
     std::int64_t begin = 0;
-    for (std::size_t g = 0; g < grid->groups.size(); ++g) {
-      EachPoint(*grid, static_cast<int>(g), begin, [&](const SearchPoint& point) {
+    for (int g = 0; g < grid->group_count(); ++g) {
+      EachPoint(*grid, g, begin, [&](const SearchPoint& point) {
         EXPECT_EQ(point.number, counts.considered);
         ++counts.considered;
         Diagnostics own;
