@@ -26,6 +26,8 @@ void Merge(const SearchResult& from, std::size_t top, SearchResult* into) {
   }
 }
 
+}  // namespace
+
 // A schedule is made as for its own scenario; no row of a composition depends on it.
 void Prepare(const PluginRegistry& registry, const SearchGrid& grid, Prepared* prepared) {
   const auto compose = [&](const SearchPoint& point, Diagnostics* diagnostics) {
@@ -72,6 +74,8 @@ void Prepare(const PluginRegistry& registry, const SearchGrid& grid, Prepared* p
     }
   }
 }
+
+namespace {
 
 // What groups may prune by must not depend on which of them happen to be done: a group waits for
 // the first half of those before it, later for all but the last few.
@@ -127,11 +131,13 @@ SearchResult RunSearch(const PluginRegistry& registry, const SearchGrid& grid,
   Reached reached;
   InOrder(
       static_cast<std::int64_t>(grid.groups.size()), options.jobs,
-      [&](std::int64_t turn, int) {
+      [&](std::int64_t turn, int slot) {
         try {
           const int group = turns[static_cast<std::size_t>(turn)];
-          return SearchOfGroup(registry, grid, options, &prepared, group,
-                               begins[static_cast<std::size_t>(group)], reached.Before(turn));
+          const std::int64_t first = begins[static_cast<std::size_t>(group)];
+          const double to_beat = reached.Before(turn);
+          if (options.elsewhere) return options.elsewhere(group, first, to_beat, slot);
+          return SearchOfGroup(registry, grid, options, &prepared, group, first, to_beat);
         } catch (...) {
           reached.Stop();
           throw;
