@@ -33,6 +33,30 @@ int SweepOrders::IndexOf(const std::string& schedule) {
   return index_.emplace(schedule, static_cast<int>(index_.size())).first->second;
 }
 
+SweepOrders::Pointer SweepOrders::Of(const Schedule& schedule, int index,
+                                     const ScheduleShape& shape) {
+  const std::tuple key(index, shape.ranks, shape.chunks, shape.micro_batches);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = orders_.find(key);
+    if (found != orders_.end()) return found->second;
+  }
+  Pointer made;
+  std::size_t bytes = 0;
+  if (absl::StatusOr<CompiledOrder> order = CompileOrder(schedule, shape); order.ok()) {
+    order->works = {};  // only playing is wanted
+    bytes = order->events.size() * sizeof(CompiledOrder::Event);
+    made = std::make_shared<const CompiledOrder>(*std::move(order));
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (bytes_ + bytes > kMostBytes) {
+    orders_.clear();
+    bytes_ = 0;
+  }
+  bytes_ += bytes;
+  return orders_.emplace(key, std::move(made)).first->second;
+}
+
 std::vector<int> SweepConstants::Add(const Json& provenance) {
   std::vector<int> ids;
   for (const Json& constant : provenance) {
@@ -66,15 +90,14 @@ std::optional<Plan> SweepLayout::MakePlan(Diagnostics* diagnostics) {
 }
 
 bool SweepLayout::Evaluate(const Plan& plan) {
-  SearchOrders::Pointer order;
+  SweepOrders::Pointer order;
   if (plan.pipeline > 1) {
-    order = orders_->orders().Of(*composition().schedule, schedule_,
-                                 {plan.pipeline, plan.chunks, plan.micro_batches});
-    if (!order->refusal.empty()) return false;
+    order = orders_->Of(*composition().schedule, schedule_,
+                        {plan.pipeline, plan.chunks, plan.micro_batches});
+    if (order == nullptr) return false;
   }
-  const CompiledOrder* compiled = order != nullptr ? &order->order : nullptr;
-  workspace_.Reserve(plan, compiled);
-  summary_ = Summarize(composition(), plan, compiled, workspace_);
+  workspace_.Reserve(plan, order.get());
+  summary_ = Summarize(composition(), plan, order.get(), workspace_);
   return true;
 }
 

@@ -15,27 +15,33 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "core/order.h"
 #include "core/summarize.h"
 #include "io/compose_scenario.h"
-#include "io/search_orders.h"
 #include "io/sweep_row.h"
 #include "io/sweep_run.h"
 
 namespace shardlab {
 
-// Orders that all threads of a sweep share.
+// Orders that all threads of a sweep share: whole ones, which a search has no need of. Those of
+// large shapes take megabytes: beyond a limit all are forgotten.
 class SweepOrders final {
  public:
+  using Pointer = std::shared_ptr<const CompiledOrder>;
   // The number of a schedule with its parameters.
   int IndexOf(const std::string& schedule);
-  SearchOrders& orders() { return orders_; }
+  // Null where the schedule gives no possible order.
+  Pointer Of(const Schedule& schedule, int index, const ScheduleShape& shape);
 
  private:
+  static constexpr std::size_t kMostBytes = std::size_t{64} << 20;
   std::mutex mutex_;
   std::map<std::string, int> index_;
-  SearchOrders orders_;
+  std::map<std::tuple<int, int, int, int>, Pointer> orders_;
+  std::size_t bytes_ = 0;
 };
 
 // Constants with their sources, each once.
