@@ -41,6 +41,9 @@ int Help(const std::vector<std::string>& args) {
 int OnRankZero(const std::vector<std::string>& args, int ranks, const char* program) {
   if (!IsOurs(args) && ranks == 1) return Help(args);
   Terminal terminal = ThisTerminal(program);
+  // mpirun gives its ranks a terminal of its own, also where its output goes to a file.
+  terminal.color_out = terminal.color_err = false;
+  terminal.width = Terminal().width;
   if (ranks == 1) return RunShardlab(args, std::cout, std::cerr, terminal);
   RankZero zero(ranks);
   terminal.workers = &zero;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ostream>
 
 #include "absl/strings/str_cat.h"
 #include "io/sweep_wire.h"
@@ -37,6 +38,7 @@ constexpr const char kExperts[] =
 struct Case {
   const char *name, *scenario, *sweep;
 };
+void PrintTo(const Case& tried, std::ostream* out) { *out << tried.name; }
 
 // Every kind of key that layouts do not depend on, beside every kind that they do.
 const Case kCases[] = {
