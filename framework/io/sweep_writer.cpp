@@ -92,6 +92,11 @@ void SweepWriter::Note(const SweepRow& row) {
 absl::Status SweepWriter::Columns(std::vector<std::string>* known) {
   for (Kind& kind : kinds_) {
     if (kind.has_columns) continue;
+    // Another process may have made some since the store was opened.
+    known->clear();
+    Statement columns(database_, "SELECT name FROM pragma_table_info('rows')");
+    while (columns.Step()) known->push_back(columns.Text(0));
+    if (absl::Status read = columns.Done(); !read.ok()) return read;
     std::size_t at = 0;
     for (const auto* names : {&*kind.keys, &*kind.cells}) {
       for (const std::string& name : *names) {
