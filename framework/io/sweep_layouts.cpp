@@ -45,6 +45,7 @@ SweepOrders::Pointer SweepOrders::Of(const Schedule& schedule, int index,
   std::size_t bytes = 0;
   if (absl::StatusOr<CompiledOrder> order = CompileOrder(schedule, shape); order.ok()) {
     order->works = {};  // only playing is wanted
+    order->events.shrink_to_fit();
     bytes = order->events.size() * sizeof(CompiledOrder::Event);
     made = std::make_shared<const CompiledOrder>(*std::move(order));
   }

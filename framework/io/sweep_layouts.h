@@ -37,7 +37,7 @@ class SweepOrders final {
   Pointer Of(const Schedule& schedule, int index, const ScheduleShape& shape);
 
  private:
-  static constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+  static constexpr std::size_t kMostBytes = std::size_t{32} << 20;
   std::mutex mutex_;
   std::map<std::string, int> index_;
   std::map<std::tuple<int, int, int, int>, Pointer> orders_;

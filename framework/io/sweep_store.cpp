@@ -93,13 +93,21 @@ absl::StatusOr<SweepStore> SweepStore::Open(const std::string& path, bool write)
   sqlite3_busy_timeout(raw, kPatienceMilliseconds);
   Statement tables(raw, "SELECT count(*) FROM sqlite_master");
   if (!tables.Step()) return told(ErrorOf(raw));
-  if (tables.Integer(0) == 0 && write) {
+  const bool empty = tables.Integer(0) == 0;
+  tables.Reset();  // a lock, while another process begins the file too
+  if (empty && write) {
     // Killed here, the file is empty and is begun again.
     Transaction transaction(raw);
     if (!transaction.begun().ok()) return told(transaction.begun());
+    // Another process may have been first.
+    Statement again(raw, "SELECT count(*) FROM sqlite_master");
+    const bool ours = again.Step() && again.Integer(0) == 0;
+    again.Reset();
     absl::Status made =
-        Execute(raw, absl::StrCat("PRAGMA application_id = ", kApplication,
-                                  "; PRAGMA user_version = ", kSchemaVersion, ";", kSchema));
+        !ours
+            ? absl::OkStatus()
+            : Execute(raw, absl::StrCat("PRAGMA application_id = ", kApplication,
+                                        "; PRAGMA user_version = ", kSchemaVersion, ";", kSchema));
     if (made.ok()) made = transaction.Commit();
     if (!made.ok()) return told(made);
   }
