@@ -115,7 +115,8 @@ TEST_F(Mpi, ASearchIsTheSameForAnyNumberOfRanks) {
   const std::string args = "search " SHARDLAB_SOURCE_DIR
                            "/scenarios/llama3.1-70b-32xh100.toml --set accounting=operator "
                            "--set 'search.fix=[\"strategy.context.degree\"]' --top 5 ";
-  for (const char* more : {"--format json", "--pareto --format json", "--objective tokens_per_second_per_device"}) {
+  for (const char* more :
+       {"--format json", "--pareto --format json", "--objective tokens_per_second_per_device"}) {
     const Ran one = One(args + more);
     ASSERT_EQ(one.status, 0) << one.err;
     for (const int ranks : {2, 4}) {
