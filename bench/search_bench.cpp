@@ -1,10 +1,9 @@
-// Plans and rows per second of whole searches and sweeps, composing included; one thread.
+// Plans per second of whole searches, composing included; one thread.
 
 #include <benchmark/benchmark.h>
 
 #include "bench_support.h"
 #include "io/search_run.h"
-#include "io/sweep_run.h"
 
 namespace shardlab::bench {
 namespace {
@@ -62,24 +61,6 @@ void search_mixtral_8x7b_32_devices(benchmark::State& state) {
   SearchGridOf(state, "mixtral-8x7b-ep8-32-gpus.toml", {});
 }
 BENCHMARK(search_mixtral_8x7b_32_devices)->Unit(benchmark::kMillisecond);
-
-// Whole plan documents, as `shardlab sweep` makes them.
-void sweep_rows_per_second(benchmark::State& state) {
-  Diagnostics diagnostics;
-  const Scenario scenario = SampleScenario(
-      {"accounting=operator", "sweep.\"strategy.tensor.degree\"=[1, 2, 4, 8]",
-       "sweep.\"schedule.degree\"=[1, 2, 4]", "sweep.\"training.micro_batch_size\"=[1, 2, 4]"});
-  const auto sweep = ReadSweep(Registry(), scenario, &diagnostics);
-  if (!sweep) {
-    state.SkipWithError("the sweep cannot be read");
-    return;
-  }
-  for (auto _ : state) {
-    RunSweep(*sweep, {}, [](SweepPiece piece) { benchmark::DoNotOptimize(piece.rows.data()); });
-  }
-  state.SetItemsProcessed(state.iterations() * sweep->table.size());
-}
-BENCHMARK(sweep_rows_per_second)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace shardlab::bench

@@ -18,6 +18,7 @@ SHARDLAB_BUILD_PACKAGES=(
 SHARDLAB_TEST_PACKAGES=(
   libgtest-dev libgmock-dev libbenchmark-dev
   python3 valgrind
+  libopenmpi-dev openmpi-bin
 )
 SHARDLAB_FULL_PACKAGES=(
   clang clang-tidy clang-format libclang-rt-14-dev

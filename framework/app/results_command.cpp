@@ -1,4 +1,5 @@
 #include <fstream>
+#include <functional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -49,14 +50,11 @@ std::optional<Condition::Scalar> ScalarOf(const SweepRow& row, const std::string
 }
 
 // Rows without one of the names (illegal ones have no results) are not kept.
-std::vector<SweepRow> Kept(std::vector<SweepRow> rows, const Condition& keep) {
-  std::vector<SweepRow> kept;
-  for (SweepRow& row : rows) {
-    std::string problem;
-    const auto look_up = [&](const std::string& name) { return ScalarOf(row, name); };
-    if (keep.Holds(look_up, &problem).value_or(false)) kept.push_back(std::move(row));
-  }
-  return kept;
+bool IsKept(const SweepRow& row, const std::optional<Condition>& keep) {
+  if (!keep) return true;
+  std::string problem;
+  const auto look_up = [&](const std::string& name) { return ScalarOf(row, name); };
+  return keep->Holds(look_up, &problem).value_or(false);
 }
 
 Json RowToJson(const SweepRow& row) {
@@ -68,10 +66,27 @@ Json RowToJson(const SweepRow& row) {
   return json;
 }
 
-std::string JsonLines(const std::vector<SweepRow>& rows) {
-  std::string out;
-  for (const SweepRow& row : rows) absl::StrAppend(&out, RowToJson(row).dump(), "\n");
-  return out;
+// Rows as they are read, however many.
+absl::Status Stream(SweepStore* store, const StoredSweep& sweep,
+                    const std::optional<Condition>& keep, const CommandLine& line,
+                    Streams streams) {
+  const auto each = [&](const std::function<void(const SweepRow&)>& use) {
+    return store->EachRow(sweep, [&](const SweepRow& row) {
+      if (IsKept(row, keep)) use(row);
+      return streams.out.good();
+    });
+  };
+  if (line.format() == "jsonl")
+    return each([&](const SweepRow& row) { streams.out << RowToJson(row).dump() << "\n"; });
+  if (line.format() == "csv") {
+    SweepCsv csv(sweep.keys, sweep.columns);
+    streams.out << csv.Head();
+    return each([&](const SweepRow& row) { streams.out << csv.Line(row); });
+  }
+  SweepText text({sweep.name, sweep.combinations, sweep.counts, sweep.keys}, line.style());
+  absl::Status read = each([&](const SweepRow& row) { text.Add(row); });
+  streams.out << text.Make();
+  return read;
 }
 
 // What `compare` names: a sweep of a store, or one of its rows.
@@ -292,24 +307,22 @@ int ResultsCommand(const std::vector<std::string>& args, Streams streams) {
     return line.Fail(
         sweeps->empty() ? "the store is empty" : absl::StrCat("the store has no sweep ", id),
         "shardlab results list DB shows what it has");
-  absl::StatusOr<std::vector<SweepRow>> rows = store->Rows(*shown);
-  if (!rows.ok()) return line.Fail(std::string(rows.status().message()));
-  if (keep) *rows = Kept(std::move(*rows), *keep);
-  if (verb == "plot") return Plot(*shown, *rows, asked, file, &line, streams);
-  if (line.json()) {
-    Json document = {{"schema", "shardlab.results/1"}, {"sweep", SweepToJson(*shown)}};
-    document["rows"] = Json::array();
-    for (const SweepRow& row : *rows) document["rows"].push_back(RowToJson(row));
-    document["provenance"] = shown->provenance;
-    streams.out << document.dump(2) << "\n";
-  } else if (line.format() == "jsonl") {
-    streams.out << JsonLines(*rows);
-  } else if (line.format() == "csv") {
-    streams.out << SweepCsv(shown->keys, shown->columns, *rows);
-  } else {
-    streams.out << SweepText({shown->name, shown->combinations, shown->counts, shown->keys}, *rows,
-                             line.style());
+  if (verb == "show" && !line.json()) {
+    const absl::Status read = Stream(&*store, *shown, keep, line, streams);
+    return read.ok() ? kDone : line.Fail(std::string(read.message()));
   }
+  std::vector<SweepRow> rows;
+  const absl::Status read = store->EachRow(*shown, [&](SweepRow row) {
+    if (IsKept(row, keep)) rows.push_back(std::move(row));
+    return true;
+  });
+  if (!read.ok()) return line.Fail(std::string(read.message()));
+  if (verb == "plot") return Plot(*shown, rows, asked, file, &line, streams);
+  Json document = {{"schema", "shardlab.results/1"}, {"sweep", SweepToJson(*shown)}};
+  document["rows"] = Json::array();
+  for (const SweepRow& row : rows) document["rows"].push_back(RowToJson(row));
+  document["provenance"] = shown->provenance;
+  streams.out << document.dump(2) << "\n";
   return kDone;
 }
 

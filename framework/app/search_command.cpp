@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "app/progress.h"
 #include "app/sweep_command.h"
+#include "app/workers.h"
 #include "base/text.h"
 #include "io/right_size.h"
 #include "io/search_document.h"
@@ -50,6 +51,7 @@ int SearchCommand(const std::vector<std::string>& args, Streams streams) {
   if (!line.Parse(args, 1, 1)) return line.status();
   if (line.values().count("jobs") != 0 && (jobs < 1 || jobs > kMostJobs))
     return line.Fail(absl::StrCat("--jobs is a number from 1 to ", kMostJobs, ", not ", jobs));
+  if (const int status = JobsBesideWorkers(&line, streams); status != kDone) return status;
   if (top < 1 || top > kMostRows)
     return line.Fail(absl::StrCat("--top is a number from 1 to ", kMostRows, ", not ", top));
   // On the command line it stands above the file's.
@@ -71,6 +73,9 @@ int SearchCommand(const std::vector<std::string>& args, Streams streams) {
     return line.values().count(option) != 0;
   });
   if (sizing && !diagnostics.HasErrors()) {
+    if (streams.terminal.workers != nullptr || streams.terminal.questions != nullptr)
+      return line.Fail("right-sizing is many small searches, which one process does",
+                       "run shardlab search with these options");
     std::string problem;
     std::optional<SizeRequest> request = ReadSizes(devices, hardware, &problem);
     if (!request) return line.Fail(problem);
@@ -100,14 +105,31 @@ int SearchCommand(const std::vector<std::string>& args, Streams streams) {
     }
     return kDone;
   }
-  SearchResult result;
-  {
-    Progress progress(streams, grid->size());
-    const bool pareto = line.values().count("pareto") != 0;
-    result = RunSearch(registry, *grid, {Jobs(jobs), static_cast<std::size_t>(top), pareto},
-                       [&](std::int64_t done) { progress.Update(done); });
+  const bool pareto = line.values().count("pareto") != 0;
+  SearchOptions options;
+  options.jobs = Jobs(jobs);
+  options.top = static_cast<std::size_t>(top);
+  options.pareto = pareto;
+  const std::string work = WorkOf(scenario);
+  if (streams.terminal.questions != nullptr) {
+    ServeSearch(registry, *grid, options, work, streams.terminal.questions);
+    return kDone;
   }
-  Json document = SearchDocument(registry, *grid, result, line.values().count("pareto") != 0);
+  if (Workers* workers = streams.terminal.workers) {
+    options.jobs = workers->slots();
+    options.elsewhere = [workers, &work](int group, std::int64_t first, double to_beat, int slot) {
+      return AskForGroup(workers, slot, work, group, first, to_beat);
+    };
+  }
+  SearchResult result;
+  try {
+    Progress progress(streams, grid->size());
+    result = RunSearch(registry, *grid, options, [&](std::int64_t done) { progress.Update(done); });
+  } catch (const WorkerFailure& failure) {
+    line.Fail(failure.what());
+    return kOther;
+  }
+  Json document = SearchDocument(registry, *grid, result, pareto);
   if (!why_not.empty()) {
     document["why_not"] = WhyNotDocument(registry, *grid, result, why_not, &diagnostics);
     if (diagnostics.HasErrors()) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "app/progress.h"
+#include "app/workers.h"
 #include "base/text.h"
 #include "io/sweep_store.h"
 #include "io/sweep_text.h"
@@ -42,7 +43,9 @@ class Runner {
   absl::Status Run() {
     whole_ = line_.format() == "json" || line_.format() == "jsonl";
     std::int64_t first = 0;
-    if (!asked_.store.empty()) {
+    // Tables are written from a store, one of this process if need be: memory does not grow with
+    // the rows.
+    if (!asked_.store.empty() || !whole_) {
       absl::StatusOr<SweepStore> store = SweepStore::Open(asked_.store, true);
       if (!store.ok()) return store.status();
       store_.emplace(std::move(*store));
@@ -50,24 +53,35 @@ class Runner {
       if (!begun.ok()) return begun.status();
       stored_ = std::move(*begun);
       // Whole documents are not stored: those that were shown before are planned again.
-      if (!whole_) first = stored_.next;
-      if (first > 0) {
-        absl::StatusOr<std::vector<SweepRow>> rows = store_->Rows(stored_);
-        if (!rows.ok()) return rows.status();
-        rows_ = std::move(*rows);
+      if (!whole_) {
+        first = stored_.next;
         counts_ = stored_.counts;
       }
     }
     Begin();
     {
       Progress progress(streams_, stored_.combinations, first);
-      const SweepOptions options{Jobs(asked_.jobs), whole_ || asked_.documents, first};
-      RunSweep(sweep_, options, [&](SweepPiece piece) {
-        Take(std::move(piece));
-        progress.Update(counts_.considered);
-      });
+      SweepOptions options;
+      options.jobs = Jobs(asked_.jobs);
+      options.documents = whole_ || asked_.documents;
+      options.first = first;
+      if (Workers* workers = streams_.terminal.workers) {
+        options.jobs = workers->slots();
+        options.elsewhere = [this, workers, documents = options.documents](
+                                std::int64_t begin, std::int64_t past, int slot) {
+          return AskForPiece(workers, slot, WorkOf(sweep_.scenario), begin, past, documents);
+        };
+      }
+      try {
+        RunSweep(sweep_, options, [&](SweepPiece piece) {
+          Take(std::move(piece));
+          if (!status_.ok()) throw CannotGoOn();
+          progress.Update(counts_.considered);
+        });
+      } catch (const CannotGoOn&) {
+      }
     }
-    if (status_.ok()) End();
+    if (status_.ok()) status_ = End();
     return status_;
   }
 
@@ -80,45 +94,48 @@ class Runner {
                    << Json(sweep_.name).dump() << ",\n\"rows\": [";
   }
 
+  struct CannotGoOn {};  // what is wrong is in status_
+
   void Take(SweepPiece piece) {
-    if (!status_.ok()) return;
     Add(piece.counts, &counts_);
     if (problem_.empty()) problem_ = piece.problem;
     for (const Json& constant : piece.provenance) {
       if (std::find(provenance_.begin(), provenance_.end(), constant) == provenance_.end())
         provenance_.push_back(constant);
     }
-    if (store_ && piece.first == stored_.next)
-      status_ = store_->Append(piece, asked_.documents, &stored_);
-    for (SweepRow& row : piece.rows) {
-      if (line_.json()) {
-        streams_.out << (written_++ == 0 ? "\n" : ",\n") << row.document;
-      } else if (whole_) {
-        streams_.out << row.document << "\n";
-      } else {
-        rows_.push_back(std::move(row));
+    if (whole_) {
+      for (const SweepRow& row : piece.rows) {
+        streams_.out << (!line_.json()     ? ""
+                         : written_++ == 0 ? "\n"
+                                           : ",\n")
+                     << row.document << (line_.json() ? "" : "\n");
       }
     }
     if (line_.format() == "jsonl") streams_.out.flush();
+    if (store_ && piece.first == stored_.next)
+      status_ = store_->Append(std::move(piece), asked_.documents, &stored_);
   }
 
-  void End() {
+  absl::Status End() {
     if (line_.json()) {
       streams_.out << "\n],\n\"counts\": " << CountsToJson(counts_).dump()
                    << ",\n\"provenance\": " << Json(provenance_).dump() << "}\n";
     } else if (line_.format() == "csv") {
-      std::vector<std::string> columns;
-      for (const SweepRow& row : rows_) {
-        for (const auto& [name, value] : row.cells) {
-          if (std::find(columns.begin(), columns.end(), name) == columns.end())
-            columns.push_back(name);
-        }
-      }
-      streams_.out << SweepCsv(stored_.keys, columns, rows_);
+      SweepCsv csv(stored_.keys, stored_.columns);
+      streams_.out << csv.Head();
+      return store_->EachRow(stored_, [&](const SweepRow& row) {
+        return static_cast<bool>(streams_.out << csv.Line(row));
+      });
     } else if (!whole_) {
-      streams_.out << SweepText({sweep_.name, stored_.combinations, counts_, stored_.keys}, rows_,
-                                line_.style());
+      SweepText text({sweep_.name, stored_.combinations, counts_, stored_.keys}, line_.style());
+      const absl::Status read = store_->EachRow(stored_, [&](const SweepRow& row) {
+        text.Add(row);
+        return true;
+      });
+      if (!read.ok()) return read;
+      streams_.out << text.Make();
     }
+    return absl::OkStatus();
   }
 
   const Sweep& sweep_;
@@ -129,7 +146,6 @@ class Runner {
   std::optional<SweepStore> store_;
   StoredSweep stored_;
   SweepCounts counts_;
-  std::vector<SweepRow> rows_;
   std::vector<Json> provenance_;
   std::string problem_;
   std::size_t written_ = 0;
@@ -141,6 +157,13 @@ class Runner {
 int Jobs(int asked) {
   if (asked > 0) return asked;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+int JobsBesideWorkers(CommandLine* line, Streams streams) {
+  const bool several = streams.terminal.workers != nullptr || streams.terminal.questions != nullptr;
+  if (!several || line->values().count("jobs") == 0) return kDone;
+  return line->Fail("--jobs is for one process; here there are several, one thread each",
+                    "leave it out, and start as many processes as there are cores");
 }
 
 int SweepCommand(const std::vector<std::string>& args, Streams streams) {
@@ -159,6 +182,7 @@ int SweepCommand(const std::vector<std::string>& args, Streams streams) {
   if (line.values().count("jobs") != 0 && (asked.jobs < 1 || asked.jobs > kMostJobs))
     return line.Fail(
         absl::StrCat("--jobs is a number from 1 to ", kMostJobs, ", not ", asked.jobs));
+  if (const int status = JobsBesideWorkers(&line, streams); status != kDone) return status;
   asked.documents = line.values().count("documents") != 0;
   if (asked.documents && asked.store.empty())
     return line.Fail("--documents needs a store", "name one with --store DB");
@@ -175,8 +199,18 @@ int SweepCommand(const std::vector<std::string>& args, Streams streams) {
     line.Tell(diagnostics, sources);
     return kWrongInput;
   }
+  if (streams.terminal.questions != nullptr) {
+    ServeSweep(*sweep, WorkOf(scenario), streams.terminal.questions);
+    return kDone;
+  }
   Runner runner(*sweep, asked, line, streams);
-  if (const absl::Status done = runner.Run(); !done.ok()) {
+  absl::Status done;
+  try {
+    done = runner.Run();
+  } catch (const WorkerFailure& failure) {
+    done = absl::InternalError(failure.what());
+  }
+  if (!done.ok()) {
     line.Fail(std::string(done.message()));
     return absl::IsInvalidArgument(done) ? kWrongInput : kOther;
   }

@@ -8,6 +8,9 @@ namespace shardlab {
 int SweepCommand(const std::vector<std::string>& args, Streams streams);
 int ResultsCommand(const std::vector<std::string>& args, Streams streams);
 
+// --jobs beside other processes that do the work is a mistake: tells it, and the exit status.
+int JobsBesideWorkers(CommandLine* line, Streams streams);
+
 // --jobs: 0 is what the machine has.
 int Jobs(int asked);
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
 #include "core/saved_width.h"
-#include "core/travel.h"
+#include "core/summarize.h"
 
 namespace shardlab {
 namespace {
@@ -22,12 +22,11 @@ class Explainer {
   }
 
   Explanation Run(int transfer_rank) {
-    const double without_hops = Evaluate(c_, plan_, order_, w_, false).step;
-    out_.evaluation = Evaluate(c_, plan_, order_, w_);
-    out_.exposed_pipeline =
-        std::clamp(out_.evaluation.step - without_hops, 0.0, out_.evaluation.time.bubble);
-    OwnBubble();
-    RecomputeShare();
+    const Summary summary = Summarize(c_, plan_, order_, w_);
+    out_.evaluation = summary.evaluation;
+    out_.exposed_pipeline = summary.exposed_pipeline;
+    out_.own_bubble = summary.own_bubble;
+    out_.recompute_flops_share = summary.recompute_flops_share;
     for (int r = 0; r < plan_.pipeline; ++r) {
       ComputeCosts(c_, plan_, r, w_, true);
       out_.ranks.push_back(Rank(r));
@@ -683,48 +682,6 @@ class Explainer {
                                  ShortNumber(calls), " calls x ",
                                  Significant(c_.host_seconds * 1e6, 3), " us - what they take)");
     out_.times.push_back(std::move(entry));
-  }
-
-  void RecomputeShare() {
-    double replayed = 0, needed = 0;
-    const int stages = order_ == nullptr ? 1 : order_->stages;
-    for (const OpRow& row : c_.form.ops) {
-      double n = 0;
-      for (int stage = 0; stage < stages; ++stage) n += LayersOn(c_, plan_, stage, row.layer_class);
-      (row.bucket == Bucket::kReplay ? replayed : needed) +=
-          n * ShapeOf(c_, c_.form.op_prices[row.price], w_).flops;
-    }
-    out_.recompute_flops_share = needed > 0 ? replayed / needed : 0;
-  }
-
-  // Both bubble definitions need the order played, closed form or not. Waiting for a message is
-  // traffic, here as in the bubble until the step ends: messages take no time.
-  void OwnBubble() {
-    if (plan_.pipeline == 1) return;
-    const int r = out_.evaluation.time_rank;
-    const std::size_t first = Size(order_->first[Size(r)]), last = Size(order_->last[Size(r)]);
-    double own = 0;
-    if (Travels(c_, w_)) {
-      PlayTravelling(plan_, order_, 0, w_);
-      const PlayingRank& rank = w_.playing[Size(r)];
-      own = rank.free - (w_.ends[first] - FirstPass(order_->events[first].cost)) - rank.busy;
-    } else {
-      PlayOrder(*order_, w_.stage_cost, 0, absl::MakeSpan(w_.ends));
-      const double start = w_.ends[first] - w_.stage_cost[order_->events[first].cost];
-      own = w_.ends[last] - start - Passes() * w_.slot[Size(r)];
-    }
-    const double until_end = out_.evaluation.time.bubble - out_.exposed_pipeline;
-    out_.own_bubble =
-        own > 1e-12 * out_.evaluation.step ? std::min(own, until_end) : 0;  // else rounding
-  }
-
-  // Seconds of a pass that no other of its rank comes before.
-  double FirstPass(std::size_t cost) const {
-    const auto seconds = [this](std::size_t at) { return w_.passes[at].lead + w_.passes[at].body; };
-    if (cost < order_->ZeroCost()) return seconds(cost);
-    if (cost == order_->ZeroCost()) return 0;
-    const std::pair<int, int>& pair = order_->pairs[cost - order_->ZeroCost() - 1];
-    return seconds(Size(pair.first) * 4) + seconds(Size(pair.second) * 4 + 3);
   }
 
   const Composition& c_;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "io/parameter_io.h"
+#include "io/plan_scalars.h"
 #include "io/render_diagnostics.h"
 
 namespace shardlab {
@@ -13,14 +14,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::int64_t Whole(double bytes) { return std::llround(bytes); }
-
-constexpr std::array<Account, 6> kAllocated = {Account::kParameters, Account::kGradients,
-                                               Account::kOptimizer,  Account::kActivations,
-                                               Account::kGathered,   Account::kTransient};
-constexpr std::array<Account, 2> kBeside = {Account::kFragmentation, Account::kOutsideAllocator};
+std::int64_t Whole(double bytes) { return WholeBytes(bytes); }
 
 std::string KeyOf(Account account) { return absl::StrCat(Name(account), "_bytes"); }
+
+// Puts scalars into a section; "host.fits" is in the table "host".
+auto Into(Json* section) {
+  return [section](const std::string& key, Json value) {
+    const std::size_t dot = key.find('.');
+    Json& at = dot == std::string::npos ? (*section)[key]
+                                        : (*section)[key.substr(0, dot)][key.substr(dot + 1)];
+    at = std::move(value);
+  };
+}
 
 class Document {
  public:
@@ -38,7 +44,7 @@ class Document {
     doc["resolved"] = planned_.composed.resolved;
     doc["model"] = Model();
     doc["hardware"] = Hardware();
-    doc["plan"] = Plan();
+    doc["plan"] = PlanSection(planned_.composed, c_.plan);
     doc["memory"] = Memory();
     doc["time"] = Time();
     doc["throughput"] = Throughput();
@@ -47,7 +53,7 @@ class Document {
     doc["diagnostics"] = Json::array();
     for (const Diagnostic& d : diagnostics_.all())
       doc["diagnostics"].push_back(DiagnosticToJson(d));
-    doc["provenance"] = Provenance();
+    doc["provenance"] = ProvenanceOf(c_, c_.plan.pipeline > 1);
     return doc;
   }
 
@@ -77,62 +83,23 @@ class Document {
             {"tiers", tiers}};
   }
 
-  Json Plan() const {
-    const shardlab::Plan& p = c_.plan;
-    const int data = DegreeOf(c_, p, AxisRole::kData), expert = DegreeOf(c_, p, AxisRole::kExpert);
-    Json plan;
-    plan["tensor"] = DegreeOf(c_, p, AxisRole::kTensor);
-    plan["sequence_parallel"] = false;
-    plan["context"] = DegreeOf(c_, p, AxisRole::kContext);
-    plan["pipeline"] = p.pipeline;
-    plan["chunks"] = p.chunks;
-    plan["data"] = data;
-    plan["expert"] = expert;
-    plan["expert_tensor"] = 1;
-    plan["expert_data"] = data * DegreeOf(c_, p, AxisRole::kContext) / std::max(1, expert);
-    plan["zero_stage"] = 0;
-    plan["fsdp_shard"] = 1;
-    plan["offload"] = "none";
-    plan["replicate"] = data;
-    plan["mesh_order"] = planned_.composed.mesh_order;
-    plan["micro_batch_size"] = p.micro_batch_size;
-    plan["micro_batches"] = p.micro_batches;
-    plan["global_batch_size"] = c_.training.global_batch_size;
-    plan["sequence_length"] = Whole(c_.training.sequence_length);
-    plan["schedule"] = c_.schedule_name;
-    plan["layers"] = c_.splits[static_cast<std::size_t>(p.split)].layers;
-    plan["recompute"] = {{"mode", "none"},
-                         {"segment", 1},
-                         {"stride", 1},
-                         {"layers", nullptr},
-                         {"modules", Json::array()}};
-    plan["precision"] = planned_.composed.resolved["precision"];
-    plan["optimizer"] = c_.optimizer_name;
-    plan["software"] = planned_.composed.software;
-    // What the strategies say of themselves takes the place of the neutral values.
-    for (const auto& [key, mask] : c_.edited.plan_degrees) plan[key] = p.Size(mask);
-    for (const auto& [key, value] : c_.edited.plan_facts) {
-      Json fact = ValueToJson(value);
-      if (fact.is_object() && plan.contains(key) && plan[key].is_object()) {
-        plan[key].update(fact);
-      } else {
-        plan[key] = std::move(fact);
-      }
-    }
-    return plan;
+  Summary Summed() const {
+    const auto worst = static_cast<std::size_t>(x_.evaluation.worst_rank);
+    return {x_.evaluation, x_.exposed_pipeline, x_.own_bubble, x_.recompute_flops_share,
+            x_.ranks[worst].memory};
   }
 
   Json Rank(int rank) const {
     const RankExplanation& r = x_.ranks[static_cast<std::size_t>(rank)];
     Json json = {{"pipeline_rank", rank}, {"stages", r.stages}};
     std::int64_t allocated = 0, beside = 0;
-    for (const Account account : kAllocated) {
+    for (const Account account : kAllocatedAccounts) {
       const std::int64_t bytes = Whole(r.memory.bytes[static_cast<std::size_t>(account)]);
       json[KeyOf(account)] = bytes;
       allocated += bytes;
     }
     json["allocated_bytes"] = allocated;
-    for (const Account account : kBeside) {
+    for (const Account account : kBesideAccounts) {
       const std::int64_t bytes = Whole(r.memory.bytes[static_cast<std::size_t>(account)]);
       json[KeyOf(account)] = bytes;
       beside += bytes;
@@ -144,77 +111,23 @@ class Document {
   }
 
   Json Memory() const {
-    const Evaluation& e = x_.evaluation;
-    Json ranks = Json::array();
-    for (int r = 0; r < c_.plan.pipeline; ++r) ranks.push_back(Rank(r));
-    const auto peak =
-        ranks[static_cast<std::size_t>(e.worst_rank)]["total_bytes"].get<std::int64_t>();
-    const std::int64_t capacity = Whole(e.capacity);
-    return {{"fits", e.fits},
-            {"verdict", Verdict(e)},
-            {"capacity_bytes", capacity},
-            {"peak_bytes", peak},
-            {"headroom_bytes", capacity - peak},
-            {"worst_rank", e.worst_rank},
-            {"host",
-             {{"capacity_bytes", Whole(c_.hardware->machine().host_memory.value())},
-              {"peak_bytes", Whole(e.host_peak)},
-              {"fits", e.host_capacity == 0 || e.host_peak <= e.host_capacity}}},
-            {"ranks", ranks}};
-  }
-
-  static Json ByRole(const std::array<double, kAxisRoles>& seconds, double pipeline) {
-    Json json;
-    for (std::size_t r = 0; r < kAxisRoles; ++r) {
-      const auto role = static_cast<AxisRole>(r);
-      json[absl::StrCat(Name(role), "_seconds")] =
-          seconds[r] + (role == AxisRole::kPipeline ? pipeline : 0);
-    }
-    return json;
+    Json memory;
+    EachMemoryScalar(c_, Summed(), Into(&memory));
+    memory["ranks"] = Json::array();
+    for (int r = 0; r < c_.plan.pipeline; ++r) memory["ranks"].push_back(Rank(r));
+    return memory;
   }
 
   Json Time() const {
-    const Evaluation& e = x_.evaluation;
-    const TimeParts& t = e.time;
-    const double bubble = t.bubble - x_.exposed_pipeline;
-    const double busy_span =
-        e.step - t.optimizer - t.exposed[static_cast<std::size_t>(AxisRole::kData)];
-    return {{"step_seconds", e.step},
-            {"rank", e.time_rank},
-            {"forward_seconds", t.forward},
-            {"backward_seconds", t.backward},
-            {"recompute_seconds", t.recompute},
-            {"optimizer_seconds", t.optimizer},
-            {"bubble_seconds", bubble},
-            {"bubble_fraction", busy_span > 0 ? bubble / busy_span : 0.0},
-            {"own_bubble_seconds", x_.own_bubble},
-            {"exposed", ByRole(t.exposed, x_.exposed_pipeline)},
-            {"hidden", ByRole(t.hidden, 0)},
-            {"approximate", e.approximate}};
-  }
-
-  double FlopsPerToken(const std::string& convention) const {
-    const ModelFacts& f = c_.edited.program.facts;
-    if (convention == "6p") return 6 * f.active_parameters;
-    const double attention = f.layers * f.attention_width * c_.training.sequence_length;
-    return 6 * (f.active_parameters - f.embedding_parameters) +
-           (convention == "full" ? 12 : 6) * attention;
+    Json time;
+    EachTimeScalar(Summed(), Into(&time));
+    return time;
   }
 
   Json Throughput() const {
-    const Machine& m = c_.hardware->machine();
-    const double tokens =
-        c_.training.global_batch_size * c_.training.sequence_length / x_.evaluation.step;
-    const double per_token = FlopsPerToken(c_.rules.mfu_convention);
-    const double per_device = per_token * tokens / m.devices;
-    const double mfu = per_device / m.peak.value();
-    return {{"tokens_per_second", tokens},
-            {"tokens_per_second_per_device", tokens / m.devices},
-            {"model_flops_per_token", per_token},
-            {"model_flops_per_second_per_device", per_device},
-            {"mfu", mfu},
-            {"mfu_convention", c_.rules.mfu_convention},
-            {"hfu", mfu * (1 + x_.recompute_flops_share)}};
+    Json throughput;
+    EachThroughputScalar(c_, Summed(), Into(&throughput));
+    return throughput;
   }
 
   // Of the whole run: whole steps, at the pace of this one.
@@ -257,32 +170,6 @@ class Document {
     return list;
   }
 
-  Json Provenance() const {
-    Json list = Json::array();
-    const auto add = [&](const std::string& name, Json value, const std::string& source) {
-      list.push_back({{"name", name}, {"value", std::move(value)}, {"source", source}});
-    };
-    const auto add_all = [&](const std::vector<Constant>& constants) {
-      for (const Constant& k : constants) {
-        add(k.unit.empty() ? k.name : absl::StrCat(k.name, " (", k.unit, ")"), k.value, k.source);
-      }
-    };
-    const ModelFacts& facts = c_.edited.program.facts;
-    add("model.parameters", Whole(facts.parameters), facts.source);
-    add("accounting", c_.rules.name, "scenario, or the default");
-    add("precision.recipe", c_.precision.recipe, "scenario, or the accounting's default");
-    add("optimizer", c_.optimizer_name, c_.optimizer->source());
-    if (c_.schedule != nullptr && c_.plan.pipeline > 1)
-      add("schedule", c_.schedule_name, c_.schedule->source());
-    add_all(c_.hardware->Constants());
-    add_all(c_.network->Constants());
-    for (const auto& [name, number] : c_.rules.numbers) {
-      const bool kept = name.rfind("saved.", 0) == 0;  // the recipe's
-      add(absl::StrCat(kept ? "precision." : "software.", name), number.value, number.source);
-    }
-    return list;
-  }
-
   const PlannedScenario& planned_;
   const Composition& c_;
   const Explanation& x_;
@@ -290,6 +177,70 @@ class Document {
 };
 
 }  // namespace
+
+Json ProvenanceOf(const Composition& c, bool pipelined) {
+  Json list = Json::array();
+  const auto add = [&](const std::string& name, Json value, const std::string& source) {
+    list.push_back({{"name", name}, {"value", std::move(value)}, {"source", source}});
+  };
+  const auto add_all = [&](const std::vector<Constant>& constants) {
+    for (const Constant& k : constants) {
+      add(k.unit.empty() ? k.name : absl::StrCat(k.name, " (", k.unit, ")"), k.value, k.source);
+    }
+  };
+  const ModelFacts& facts = c.edited.program.facts;
+  add("model.parameters", Whole(facts.parameters), facts.source);
+  add("accounting", c.rules.name, "scenario, or the default");
+  add("precision.recipe", c.precision.recipe, "scenario, or the accounting's default");
+  add("optimizer", c.optimizer_name, c.optimizer->source());
+  if (c.schedule != nullptr && pipelined) add("schedule", c.schedule_name, c.schedule->source());
+  add_all(c.hardware->Constants());
+  add_all(c.network->Constants());
+  for (const auto& [name, number] : c.rules.numbers) {
+    const bool kept = name.rfind("saved.", 0) == 0;  // the recipe's
+    add(absl::StrCat(kept ? "precision." : "software.", name), number.value, number.source);
+  }
+  return list;
+}
+
+Json PlanSection(const ComposedScenario& composed, const Plan& p) {
+  const Composition& c = *composed.composition;
+  Json plan;
+  // In this order; numbers are put in behind.
+  plan["tensor"] = 1;
+  plan["sequence_parallel"] = false;
+  for (const char* key : {"context", "pipeline", "chunks", "data", "expert"}) plan[key] = 1;
+  plan["expert_tensor"] = 1;
+  plan["expert_data"] = 1;
+  plan["zero_stage"] = 0;
+  plan["fsdp_shard"] = 1;
+  plan["offload"] = "none";
+  plan["replicate"] = 1;
+  plan["mesh_order"] = composed.mesh_order;
+  for (const char* key : {"micro_batch_size", "micro_batches", "global_batch_size"}) plan[key] = 1;
+  plan["sequence_length"] = Whole(c.training.sequence_length);
+  plan["schedule"] = c.schedule_name;
+  plan["layers"] = c.splits[static_cast<std::size_t>(p.split)].layers;
+  plan["recompute"] = {{"mode", "none"},
+                       {"segment", 1},
+                       {"stride", 1},
+                       {"layers", nullptr},
+                       {"modules", Json::array()}};
+  plan["precision"] = composed.resolved["precision"];
+  plan["optimizer"] = c.optimizer_name;
+  plan["software"] = composed.software;
+  EachPlanNumber(c, p, [&](const char* key, int value) { plan[key] = value; });
+  // What the strategies say of themselves takes the place of the neutral values.
+  for (const auto& [key, value] : c.edited.plan_facts) {
+    Json fact = ValueToJson(value);
+    if (fact.is_object() && plan.contains(key) && plan[key].is_object()) {
+      plan[key].update(fact);
+    } else {
+      plan[key] = std::move(fact);
+    }
+  }
+  return plan;
+}
 
 const char* Verdict(const Evaluation& e) {
   if (!e.fits) return "does_not_fit";

@@ -35,6 +35,8 @@ struct Prepared {
   ComposeMemory compositions;
 };
 
+void Prepare(const PluginRegistry& registry, const SearchGrid& grid, Prepared* prepared);
+
 // `first`: number of the group's first point. `to_beat`: an objective that so many plans as are
 // asked for have reached.
 SearchResult SearchOfGroup(const PluginRegistry& registry, const SearchGrid& grid,

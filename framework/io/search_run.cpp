@@ -41,6 +41,8 @@ OtherFacts FactsOf(const SearchGrid& grid, const ComposedScenario& composed) {
   return facts;
 }
 
+}  // namespace
+
 // A schedule is made as for its own scenario; no row of a composition depends on it.
 void Prepare(const PluginRegistry& registry, const SearchGrid& grid, Prepared* prepared) {
   Diagnostics diagnostics;
@@ -74,6 +76,8 @@ void Prepare(const PluginRegistry& registry, const SearchGrid& grid, Prepared* p
     }
   }
 }
+
+namespace {
 
 // In which order groups have their turn: those that differ by how much is recomputed come last,
 // they are many and seldom the best. Numbers of points are those of the grid.
@@ -159,11 +163,13 @@ SearchResult RunSearch(const PluginRegistry& registry, const SearchGrid& grid,
   Reached reached;
   InOrder(
       turns.count(), options.jobs,
-      [&](std::int64_t turn, int) {
+      [&](std::int64_t turn, int slot) {
         try {
           const int group = turns.Group(turn);
-          return SearchOfGroup(registry, grid, options, &prepared, group, turns.Begin(group),
-                               reached.Before(turn));
+          const std::int64_t first = turns.Begin(group);
+          const double to_beat = reached.Before(turn);
+          if (options.elsewhere) return options.elsewhere(group, first, to_beat, slot);
+          return SearchOfGroup(registry, grid, options, &prepared, group, first, to_beat);
         } catch (...) {
           reached.Stop();
           throw;

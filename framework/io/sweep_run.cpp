@@ -1,58 +1,22 @@
 #include "io/sweep_run.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/text.h"
 #include "core/ordered_work.h"
 #include "io/expectations.h"
-#include "io/parameter_io.h"
 #include "io/plan_document.h"
+#include "io/sweep_lookup.h"
+#include "io/sweep_player.h"
 #include "io/toml_value.h"
 
 namespace shardlab {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Scalar = Condition::Scalar;
-
-std::optional<Scalar> ScalarOf(const Json& json) {
-  if (json.is_boolean()) return json.get<bool>();
-  if (json.is_number()) return json.get<double>();
-  if (json.is_string()) return json.get<std::string>();
-  return std::nullopt;
-}
-
-// A cell holds a scalar: lists and tables are their text.
-Json Flat(const Value& value) {
-  Json json = ValueToJson(value);
-  if (json.is_array() || json.is_object()) return json.dump();
-  return json;
-}
-
-const Json* AtDotted(const Json& json, const std::string& path) {
-  const Json* at = &json;
-  for (std::size_t from = 0; from <= path.size();) {
-    const std::size_t dot = std::min(path.find('.', from), path.size());
-    if (!at->is_object()) return nullptr;
-    const auto found = at->find(path.substr(from, dot - from));
-    if (found == at->end()) return nullptr;
-    at = &*found;
-    from = dot + 1;
-  }
-  return at;
-}
-
-// A key of the scenario as it stands for a combination, or as its default.
-std::optional<Scalar> KeyValue(const Scenario& with, const Json& defaults,
-                               const std::string& name) {
-  if (const Value* value = with.root.FindPath(name)) return ScalarOf(ValueToJson(*value));
-  const Json* json = AtDotted(defaults, name);
-  return json != nullptr ? ScalarOf(*json) : std::nullopt;
-}
 
 // What is wrong however degrees are chosen, rather than an illegal combination of them.
 bool IsMistake(const Diagnostic& d) {
@@ -164,13 +128,6 @@ void CheckWhen(const Sweep& sweep, Diagnostics* diagnostics) {
                        absl::StrCat("the condition cannot be decided: ", problem));
 }
 
-std::optional<Scalar> InDocument(const Json& document, const std::string& name) {
-  std::string problem, hint;
-  if (const Json* found = AtPath(document, name, &problem, &hint)) return ScalarOf(*found);
-  const Json* key = AtDotted(document["resolved"], name);
-  return key != nullptr ? ScalarOf(*key) : std::nullopt;
-}
-
 // As CheckWhen, of a plan document; the first legal combination has one.
 void CheckKeep(const Sweep& sweep, Diagnostics* diagnostics) {
   if (!sweep.table.keep) return;
@@ -201,111 +158,6 @@ void CheckKeep(const Sweep& sweep, Diagnostics* diagnostics) {
     return;
   }
 }
-
-class Piece {
- public:
-  Piece(const Sweep& sweep, bool documents) : sweep_(sweep), documents_(documents) {
-    keys_ = sweep.table.Keys();
-  }
-
-  SweepPiece Run(std::int64_t first, std::int64_t past) {
-    piece_.first = first;
-    piece_.past = past;
-    for (std::int64_t i = first; i < past; ++i) One(i);
-    return std::move(piece_);
-  }
-
- private:
-  void One(std::int64_t combination) {
-    ++piece_.counts.considered;
-    Diagnostics diagnostics;
-    const std::vector<const Value*> values = sweep_.table.At(combination);
-    const Scenario with = WithValues(sweep_.scenario, keys_, values, &diagnostics);
-    if (!When(with)) {
-      ++piece_.counts.pruned;
-      return;
-    }
-    SweepRow row;
-    row.combination = combination;
-    for (std::size_t i = 0; i < keys_.size(); ++i)
-      row.keys.emplace_back(keys_[i]->key, Flat(*values[i]));
-    PlannedScenario planned;
-    if (!diagnostics.HasErrors()) planned = PlanScenario(*sweep_.registry, with, &diagnostics);
-    if (diagnostics.HasErrors() || planned.composed.composition == nullptr) {
-      Illegal(diagnostics, std::move(row));
-    } else {
-      Legal(planned, diagnostics, std::move(row));
-    }
-  }
-
-  bool When(const Scenario& with) const {
-    if (!sweep_.table.when) return true;
-    std::string problem;
-    const auto look_up = [&](const std::string& name) {
-      return KeyValue(with, sweep_.defaults, name);
-    };
-    // What cannot be decided (a word among numbers) is played rather than lost.
-    return sweep_.table.when->Holds(look_up, &problem).value_or(true);
-  }
-
-  void Illegal(const Diagnostics& diagnostics, SweepRow row) {
-    ++piece_.counts.illegal;
-    std::vector<std::string> reasons;
-    for (const Diagnostic& d : diagnostics.all()) {
-      if (d.severity == Severity::kError) reasons.push_back(d.message);
-    }
-    row.reason = absl::StrJoin(reasons, "; ");
-    if (documents_) row.document = Document(row, Json::object());
-    piece_.rows.push_back(std::move(row));
-  }
-
-  void Legal(const PlannedScenario& planned, const Diagnostics& diagnostics, SweepRow row) {
-    ++piece_.counts.evaluated;
-    if (!planned.explanation.evaluation.fits) ++piece_.counts.not_fitting;
-    Json document = PlanDocument(planned, diagnostics);
-    for (Json& constant : document["provenance"]) {
-      if (std::find(piece_.provenance.begin(), piece_.provenance.end(), constant) ==
-          piece_.provenance.end())
-        piece_.provenance.push_back(std::move(constant));
-    }
-    document.erase("provenance");  // once for all rows
-    if (!Keep(document)) {
-      ++piece_.counts.filtered;
-      return;
-    }
-    row.legal = true;
-    for (Cell& cell : ScalarPaths(document, {"plan", "memory", "time", "throughput"})) {
-      if (!cell.second.is_null()) row.cells.push_back(std::move(cell));
-    }
-    if (documents_) row.document = Document(row, document);
-    piece_.rows.push_back(std::move(row));
-  }
-
-  bool Keep(const Json& document) {
-    if (!sweep_.table.keep) return true;
-    std::string problem;
-    const auto look_up = [&](const std::string& name) { return InDocument(document, name); };
-    const std::optional<bool> keep = sweep_.table.keep->Holds(look_up, &problem);
-    if (!keep && piece_.problem.empty()) piece_.problem = problem;
-    return keep.value_or(true);
-  }
-
-  static std::string Document(const SweepRow& row, const Json& plan) {
-    Json document = {{"combination", row.combination},
-                     {"legal", row.legal ? 1 : 0},
-                     {"reason", row.reason},
-                     {"keys", Json::object()}};
-    if (row.legal) document.erase("reason");
-    for (const auto& [key, value] : row.keys) document["keys"][key] = value;
-    for (const auto& [key, value] : plan.items()) document[key] = value;
-    return document.dump();
-  }
-
-  const Sweep& sweep_;
-  bool documents_;
-  std::vector<const SweptKey*> keys_;
-  SweepPiece piece_;
-};
 
 }  // namespace
 
@@ -354,10 +206,18 @@ void RunSweep(const Sweep& sweep, const SweepOptions& options,
               const std::function<void(SweepPiece)>& consume) {
   const std::int64_t size = sweep.table.size(),
                      rest = std::max<std::int64_t>(0, size - options.first);
+  SweepOrders orders;
+  std::vector<std::unique_ptr<SweepPlayer>> players(
+      static_cast<std::size_t>(std::max(1, options.jobs)));
   InOrder((rest + kSweepPiece - 1) / kSweepPiece, options.jobs,
-          [&](std::int64_t piece, int) {
-            const std::int64_t first = options.first + piece * kSweepPiece;
-            return Piece(sweep, options.documents).Run(first, std::min(size, first + kSweepPiece));
+          [&](std::int64_t piece, int thread) {
+            const std::int64_t first = options.first + piece * kSweepPiece,
+                               past = std::min(size, first + kSweepPiece);
+            if (options.elsewhere) return options.elsewhere(first, past, thread);
+            std::unique_ptr<SweepPlayer>& player = players[static_cast<std::size_t>(thread)];
+            if (player == nullptr)
+              player = std::make_unique<SweepPlayer>(sweep, options.documents, &orders);
+            return player->Play(first, past);
           },
           [&](std::int64_t, SweepPiece piece) { consume(std::move(piece)); });
 }

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "io/plugin_registry.h"
-#include "io/scalar_paths.h"
 #include "io/scenario.h"
+#include "io/sweep_row.h"
 #include "io/sweep_table.h"
 
 namespace shardlab {
@@ -26,16 +26,6 @@ struct SweepCounts {
   friend bool operator==(const SweepCounts&, const SweepCounts&) = default;
 };
 nlohmann::ordered_json CountsToJson(const SweepCounts& counts);
-
-struct SweepRow {
-  std::int64_t combination = 0;
-  bool legal = false;
-  std::string reason;       // why it is not
-  std::vector<Cell> keys;   // what is varied, with the values of this combination
-  std::vector<Cell> cells;  // scalars of plan, memory, time and throughput; none is null
-  std::string document;     // one line of JSON, where documents are wanted
-  friend bool operator==(const SweepRow&, const SweepRow&) = default;
-};
 
 struct Sweep {
   const PluginRegistry* registry = nullptr;
@@ -58,6 +48,7 @@ struct SweepPiece {
   std::vector<SweepRow> rows;
   std::vector<nlohmann::ordered_json> provenance;  // constants used, each once
   std::string problem;                             // of `keep`, the first
+  friend bool operator==(const SweepPiece&, const SweepPiece&) = default;
 };
 inline constexpr std::int64_t kSweepPiece = 128;
 
@@ -65,6 +56,9 @@ struct SweepOptions {
   int jobs = 1;
   bool documents = false;
   std::int64_t first = 0;  // a multiple of kSweepPiece: what was done before is left out
+  // Where there is one, pieces [first, past) are played by it, `jobs` of them at a time: by other
+  // processes, say, each with a SweepPlayer. `slot` is below `jobs`; one call at a time has it.
+  std::function<SweepPiece(std::int64_t first, std::int64_t past, int slot)> elsewhere;
 };
 void RunSweep(const Sweep& sweep, const SweepOptions& options,
               const std::function<void(SweepPiece)>& consume);

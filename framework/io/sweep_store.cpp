@@ -1,7 +1,5 @@
 #include "io/sweep_store.h"
 
-#include <sqlite3.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -9,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "io/sqlite_statement.h"
+#include "io/sweep_writer.h"
 
 namespace shardlab {
 namespace {
@@ -31,128 +31,6 @@ constexpr const char* kSchema =
     "CREATE TABLE provenance (sweep INTEGER, name TEXT, value TEXT, source TEXT);";
 
 constexpr std::size_t kFixedColumns = 4;  // of rows: sweep, combination, legal, reason
-
-// The most columns that SQLite holds as Debian builds it, less a few.
-constexpr std::size_t kMostColumns = 1990;
-
-std::string Quoted(const std::string& name) {
-  std::string quoted = "\"";
-  for (const char c : name) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
-absl::Status ErrorOf(sqlite3* database) { return absl::InternalError(sqlite3_errmsg(database)); }
-
-absl::Status Execute(sqlite3* database, const std::string& sql) {
-  if (sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK)
-    return ErrorOf(database);
-  return absl::OkStatus();
-}
-
-// One statement with its values; what SQLite says is asked for at the end of each step.
-class Statement {
- public:
-  Statement(sqlite3* database, const std::string& sql) : database_(database) {
-    status_ = sqlite3_prepare_v2(database, sql.c_str(), -1, &statement_, nullptr);
-  }
-  ~Statement() { sqlite3_finalize(statement_); }
-  Statement(const Statement&) = delete;
-  Statement& operator=(const Statement&) = delete;
-
-  Statement& Bind(std::int64_t value) {
-    if (status_ == SQLITE_OK) status_ = sqlite3_bind_int64(statement_, ++bound_, value);
-    return *this;
-  }
-  Statement& Bind(const std::string& value) {
-    if (status_ == SQLITE_OK)
-      status_ = sqlite3_bind_text(statement_, ++bound_, value.data(),
-                                  static_cast<int>(value.size()), SQLITE_TRANSIENT);
-    return *this;
-  }
-  Statement& Bind(const Json& value) {
-    if (value.is_string()) return Bind(value.get<std::string>());
-    if (value.is_boolean()) return Bind(std::int64_t{value.get<bool>() ? 1 : 0});
-    if (value.is_number_float()) {
-      if (status_ == SQLITE_OK)
-        status_ = sqlite3_bind_double(statement_, ++bound_, value.get<double>());
-      return *this;
-    }
-    if (value.is_number()) return Bind(value.get<std::int64_t>());
-    ++bound_;  // NULL
-    return *this;
-  }
-  // True while there is a row.
-  bool Step() {
-    if (status_ != SQLITE_OK && status_ != SQLITE_ROW) return false;
-    status_ = sqlite3_step(statement_);
-    return status_ == SQLITE_ROW;
-  }
-  absl::Status Done() {
-    while (status_ != SQLITE_DONE && Step()) {
-    }
-    return status_ == SQLITE_DONE ? absl::OkStatus() : ErrorOf(database_);
-  }
-  void Reset() {
-    sqlite3_reset(statement_);
-    sqlite3_clear_bindings(statement_);
-    bound_ = 0;
-    status_ = SQLITE_OK;
-  }
-
-  std::int64_t Integer(int column) const { return sqlite3_column_int64(statement_, column); }
-  std::string Text(int column) const {
-    const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
-    return text != nullptr
-               ? std::string(text,
-                             static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)))
-               : "";
-  }
-  Json Value(int column) const {
-    switch (sqlite3_column_type(statement_, column)) {
-      case SQLITE_INTEGER: {
-        const char* type = sqlite3_column_decltype(statement_, column);
-        if (type != nullptr && std::string(type) == "BOOLEAN") return Integer(column) != 0;
-        return Integer(column);
-      }
-      case SQLITE_FLOAT:
-        return sqlite3_column_double(statement_, column);
-      case SQLITE_TEXT:
-        return Text(column);
-      default:
-        return nullptr;
-    }
-  }
-
- private:
-  sqlite3* database_;
-  sqlite3_stmt* statement_ = nullptr;
-  int status_ = SQLITE_OK, bound_ = 0;
-};
-
-// Rolled back unless it was committed.
-class Transaction {
- public:
-  explicit Transaction(sqlite3* database)
-      : database_(database), begun_(Execute(database, "BEGIN IMMEDIATE")) {}
-  ~Transaction() {
-    if (begun_.ok() && !committed_) Execute(database_, "ROLLBACK").IgnoreError();
-  }
-  Transaction(const Transaction&) = delete;
-  Transaction& operator=(const Transaction&) = delete;
-  const absl::Status& begun() const { return begun_; }
-  absl::Status Commit() {
-    absl::Status done = Execute(database_, "COMMIT");
-    committed_ = done.ok();
-    return done;
-  }
-
- private:
-  sqlite3* database_;
-  absl::Status begun_;
-  bool committed_ = false;
-};
-
-std::string ListToJson(const std::vector<std::string>& names) { return Json(names).dump(); }
 
 std::vector<std::string> ListFromJson(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
@@ -182,10 +60,6 @@ StoredSweep ReadSweepRow(const Statement& s) {
   return sweep;
 }
 
-void Note(const std::string& name, std::vector<std::string>* names) {
-  if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(name);
-}
-
 }  // namespace
 
 std::string ScenarioHash(const std::string& canonical) {
@@ -198,6 +72,11 @@ std::string ScenarioHash(const std::string& canonical) {
 }
 
 void SweepStore::Close::operator()(sqlite3* database) const { sqlite3_close(database); }
+
+SweepStore::SweepStore(sqlite3* database) : database_(database) {}
+SweepStore::SweepStore(SweepStore&& other) noexcept = default;
+SweepStore& SweepStore::operator=(SweepStore&& other) noexcept = default;
+SweepStore::~SweepStore() = default;
 
 absl::StatusOr<SweepStore> SweepStore::Open(const std::string& path, bool write) {
   if (!write && !std::filesystem::exists(path))
@@ -214,13 +93,21 @@ absl::StatusOr<SweepStore> SweepStore::Open(const std::string& path, bool write)
   sqlite3_busy_timeout(raw, kPatienceMilliseconds);
   Statement tables(raw, "SELECT count(*) FROM sqlite_master");
   if (!tables.Step()) return told(ErrorOf(raw));
-  if (tables.Integer(0) == 0 && write) {
+  const bool empty = tables.Integer(0) == 0;
+  tables.Reset();  // a lock, while another process begins the file too
+  if (empty && write) {
     // Killed here, the file is empty and is begun again.
     Transaction transaction(raw);
     if (!transaction.begun().ok()) return told(transaction.begun());
+    // Another process may have been first.
+    Statement again(raw, "SELECT count(*) FROM sqlite_master");
+    const bool ours = again.Step() && again.Integer(0) == 0;
+    again.Reset();
     absl::Status made =
-        Execute(raw, absl::StrCat("PRAGMA application_id = ", kApplication,
-                                  "; PRAGMA user_version = ", kSchemaVersion, ";", kSchema));
+        !ours
+            ? absl::OkStatus()
+            : Execute(raw, absl::StrCat("PRAGMA application_id = ", kApplication,
+                                        "; PRAGMA user_version = ", kSchemaVersion, ";", kSchema));
     if (made.ok()) made = transaction.Commit();
     if (!made.ok()) return told(made);
   }
@@ -271,7 +158,8 @@ absl::StatusOr<StoredSweep> SweepStore::Begin(const StoredSweep& wanted) {
       " filtered, keys, columns) VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, ?, ?)");
   insert.Bind(sweep.kind).Bind(sweep.name).Bind(sweep.scenario_hash).Bind(sweep.scenario);
   insert.Bind(sweep.program_version).Bind(sweep.combinations);
-  insert.Bind(ListToJson(sweep.keys)).Bind(ListToJson(sweep.columns));
+  const std::string keys = Json(sweep.keys).dump(), columns = Json(sweep.columns).dump();
+  insert.Bind(keys).Bind(columns);
   absl::Status done = insert.Done();
   sweep.id = sqlite3_last_insert_rowid(db);
   if (done.ok()) done = transaction.Commit();
@@ -279,109 +167,80 @@ absl::StatusOr<StoredSweep> SweepStore::Begin(const StoredSweep& wanted) {
   return sweep;
 }
 
-absl::Status SweepStore::Columns(const std::vector<Cell>& cells) {
-  for (const auto& [name, value] : cells) {
-    if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
-    if (known_.size() >= kMostColumns)
-      return absl::ResourceExhaustedError("the store has too many columns; begin a new one");
-    absl::Status added =
-        Execute(database_.get(), absl::StrCat("ALTER TABLE rows ADD COLUMN ", Quoted(name),
-                                              value.is_boolean() ? " BOOLEAN" : ""));
-    if (!added.ok()) return added;
-    known_.push_back(name);
+absl::Status SweepStore::Append(SweepPiece piece, bool documents, StoredSweep* sweep) {
+  if (writer_ == nullptr || writer_->taken().id != sweep->id ||
+      writer_->taken().next != sweep->next)
+    writer_ = std::make_unique<SweepWriter>(database_.get(), *sweep);
+  writer_->Take(std::move(piece), documents);
+  if (writer_->IsDue()) {
+    std::vector<std::string> known = known_;
+    if (absl::Status done = writer_->Store(&known); !done.ok()) {
+      writer_ = nullptr;
+      return done;
+    }
+    known_ = std::move(known);
   }
-  return absl::OkStatus();
-}
-
-absl::Status SweepStore::Append(const SweepPiece& piece, bool documents, StoredSweep* sweep) {
-  sqlite3* db = database_.get();
-  Transaction transaction(db);
-  if (!transaction.begun().ok()) return transaction.begun();
-  StoredSweep next = *sweep;
-  next.next = piece.past;
-  Add(piece.counts, &next.counts);
-  const std::vector<std::string> known = known_;
-  const auto fail = [&](const absl::Status& status) {
-    known_ = known;  // what is rolled back
-    return status;
-  };
-  for (const SweepRow& row : piece.rows) {
-    std::vector<Cell> cells = row.keys;
-    cells.insert(cells.end(), row.cells.begin(), row.cells.end());
-    if (const absl::Status made = Columns(cells); !made.ok()) return fail(made);
-    std::vector<std::string> names = {"sweep", "combination", "legal", "reason"};
-    for (const auto& [name, value] : cells) names.push_back(Quoted(name));
-    for (const auto& [name, value] : row.cells) Note(name, &next.columns);
-    Statement insert(
-        db, absl::StrCat("INSERT INTO rows (", absl::StrJoin(names, ","), ") VALUES (?",
-                         absl::StrJoin(std::vector<std::string>(names.size(), ""), ",?"), ")"));
-    insert.Bind(sweep->id).Bind(row.combination).Bind(std::int64_t{row.legal ? 1 : 0});
-    insert.Bind(row.legal ? Json(nullptr) : Json(row.reason));
-    for (const auto& [name, value] : cells) insert.Bind(value);
-    if (const absl::Status done = insert.Done(); !done.ok()) return fail(done);
-    if (!documents) continue;
-    Statement whole(db, "INSERT INTO documents (sweep, combination, document) VALUES (?, ?, ?)");
-    whole.Bind(sweep->id).Bind(row.combination).Bind(row.document);
-    if (const absl::Status done = whole.Done(); !done.ok()) return fail(done);
-  }
-  for (const Json& constant : piece.provenance) {
-    if (std::find(next.provenance.begin(), next.provenance.end(), constant) !=
-        next.provenance.end())
-      continue;
-    next.provenance.push_back(constant);
-    Statement insert(db, "INSERT INTO provenance (sweep, name, value, source) VALUES (?, ?, ?, ?)");
-    insert.Bind(sweep->id).Bind(constant["name"]).Bind(constant["value"].dump());
-    insert.Bind(constant["source"]);
-    if (const absl::Status done = insert.Done(); !done.ok()) return fail(done);
-  }
-  Statement update(
-      db,
-      "UPDATE sweeps SET next = ?, considered = ?, illegal = ?, not_fitting = ?,"
-      " pruned = ?, evaluated = ?, filtered = ?, columns = ? WHERE id = ? AND next = ?");
-  update.Bind(next.next).Bind(next.counts.considered).Bind(next.counts.illegal);
-  update.Bind(next.counts.not_fitting).Bind(next.counts.pruned).Bind(next.counts.evaluated);
-  update.Bind(next.counts.filtered).Bind(ListToJson(next.columns)).Bind(sweep->id);
-  update.Bind(sweep->next);
-  if (const absl::Status done = update.Done(); !done.ok()) return fail(done);
-  if (sqlite3_changes(db) != 1)
-    return fail(absl::AbortedError("another process goes on with the same sweep"));
-  if (const absl::Status done = transaction.Commit(); !done.ok()) return fail(done);
-  *sweep = std::move(next);
+  sweep->next = writer_->taken().next;
+  sweep->counts = writer_->taken().counts;
+  if (sweep->columns.size() != writer_->taken().columns.size())
+    sweep->columns = writer_->taken().columns;
+  if (sweep->provenance.size() != writer_->taken().provenance.size())
+    sweep->provenance = writer_->taken().provenance;
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<SweepRow>> SweepStore::Rows(const StoredSweep& sweep) {
-  std::vector<std::string> names = {"combination", "legal", "reason"};
-  const std::size_t first = names.size();
+  std::vector<SweepRow> rows;
+  const absl::Status done = EachRow(sweep, [&](SweepRow row) {
+    rows.push_back(std::move(row));
+    return true;
+  });
+  if (!done.ok()) return done;
+  return rows;
+}
+
+absl::Status SweepStore::EachRow(const StoredSweep& sweep,
+                                 const std::function<bool(SweepRow)>& use) {
+  std::vector<std::string> selected = {"combination", "legal", "reason"}, names;
+  const std::size_t first = selected.size();
   // Keys that no row has yet, and columns of a sweep without rows, do not exist.
   const auto add = [&](const std::string& name) {
-    if (std::find(known_.begin() + kFixedColumns, known_.end(), name) != known_.end())
-      names.push_back(Quoted(name));
+    if (std::find(known_.begin() + kFixedColumns, known_.end(), name) == known_.end()) return;
+    selected.push_back(Quoted(name));
+    names.push_back(name);
   };
   for (const std::string& key : sweep.keys) add(key);
-  const std::size_t keys = names.size() - first;
+  const std::size_t keys = names.size();
   for (const std::string& column : sweep.columns) add(column);
   Statement all(
       database_.get(),
-      absl::StrCat("SELECT ", absl::StrJoin(names, ","),
+      absl::StrCat("SELECT ", absl::StrJoin(selected, ","),
                    " FROM rows WHERE sweep = ? AND combination < ? ORDER BY combination"));
   all.Bind(sweep.id).Bind(sweep.next);
-  std::vector<SweepRow> rows;
+  SharedNames shared;
   while (all.Step()) {
     SweepRow row;
     row.combination = all.Integer(0);
     row.legal = all.Integer(1) != 0;
     row.reason = all.Text(2);
-    for (std::size_t i = first; i < names.size(); ++i) {
-      const bool key = i < first + keys;
-      const std::string& name = key ? sweep.keys[i - first] : sweep.columns[i - first - keys];
-      Json value = all.Value(static_cast<int>(i));
-      if (!value.is_null()) (key ? row.keys : row.cells).emplace_back(name, std::move(value));
+    Cells::NameList present;
+    std::vector<Json> values;
+    for (std::size_t i = 0; i <= names.size(); ++i) {
+      if (i == keys) {
+        row.keys = Cells(shared.Of(std::move(present)), std::move(values));
+        present = {};
+        values = {};
+      }
+      if (i == names.size()) break;
+      Json value = all.Value(static_cast<int>(first + i));
+      if (value.is_null()) continue;
+      present.push_back(names[i]);
+      values.push_back(std::move(value));
     }
-    rows.push_back(std::move(row));
+    row.cells = Cells(shared.Of(std::move(present)), std::move(values));
+    if (!use(std::move(row))) return absl::OkStatus();
   }
-  if (const absl::Status done = all.Done(); !done.ok()) return done;
-  return rows;
+  return all.Done();
 }
 
 }  // namespace shardlab

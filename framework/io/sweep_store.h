@@ -9,12 +9,15 @@
 //   documents   sweep, combination, document: whole rows as JSON, with --documents
 //   provenance  sweep, name, value (JSON), source: the constants that were used
 //
-// No run, time or host is in any table. Rows are appended in order of their combination, a piece of
-// them and the new `next` in one transaction: a sweep that is killed goes on where it was.
+// No run, time or host is in any table. Rows are appended in order of their combination, some
+// pieces of them and the new `next` in one transaction: a sweep that is killed goes on where it
+// was. How many pieces is a matter of their numbers alone, so that the file's bytes are: one at
+// first, then up to an eighth of what is stored, at most kMostBuffered combinations.
 //
 //   absl::StatusOr<SweepStore> store = SweepStore::Open("runs.db", true);
 //   absl::StatusOr<StoredSweep> sweep = store->Begin(stored);
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +28,8 @@
 struct sqlite3;
 
 namespace shardlab {
+
+class SweepWriter;
 
 struct StoredSweep {
   std::int64_t id = 0;
@@ -40,27 +45,37 @@ std::string ScenarioHash(const std::string& canonical);  // FNV-1a, 16 hexadecim
 
 class SweepStore final {
  public:
-  // `write`: made where it is missing.
+  static constexpr std::int64_t kMostBuffered = 8192;  // combinations
+
+  // `write`: made where it is missing. "" is a store of this process alone, gone with it.
   static absl::StatusOr<SweepStore> Open(const std::string& path, bool write);
+  SweepStore(SweepStore&& other) noexcept;
+  SweepStore& operator=(SweepStore&& other) noexcept;
+  ~SweepStore();
 
   // The stored sweep of the same scenario and version, or a new one.
   absl::StatusOr<StoredSweep> Begin(const StoredSweep& wanted);
-  // All of a piece or nothing; updates `sweep`. Fails when another process went on with the sweep.
-  absl::Status Append(const SweepPiece& piece, bool documents, StoredSweep* sweep);
+  // Takes the piece that begins where `sweep` ends, and updates `sweep`; now and then, and with the
+  // last piece, stores what was taken: all of that or nothing. Fails when another process went on
+  // with the sweep. Pieces of one sweep at a time.
+  absl::Status Append(SweepPiece piece, bool documents, StoredSweep* sweep);
 
   absl::StatusOr<std::vector<StoredSweep>> List();
   // In order of combination, as RunSweep gave them but for documents.
   absl::StatusOr<std::vector<SweepRow>> Rows(const StoredSweep& sweep);
+  // The same one at a time, until `use` returns false.
+  absl::Status EachRow(const StoredSweep& sweep, const std::function<bool(SweepRow)>& use);
 
  private:
   struct Close {
     void operator()(sqlite3* database) const;
   };
-  explicit SweepStore(sqlite3* database) : database_(database) {}
-  absl::Status Columns(const std::vector<Cell>& cells);
+  explicit SweepStore(sqlite3* database);
 
   std::unique_ptr<sqlite3, Close> database_;
   std::vector<std::string> known_;  // columns of rows
+  std::unique_ptr<SweepWriter>
+      writer_;  // of the sweep that is appended to; ends before its database
 };
 
 }  // namespace shardlab

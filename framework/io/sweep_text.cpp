@@ -34,97 +34,18 @@ std::vector<std::string> Results(const SweepRow& row) {
           WithThousands(std::llround(NumberOf(row, "throughput.tokens_per_second_per_device")))};
 }
 
-class Table {
- public:
-  Table(const SweepSummary& summary, const std::vector<SweepRow>& rows, const TextStyle& style)
-      : summary_(summary), rows_(rows), style_(style) {}
-
-  std::string Make() {
-    std::string out =
-        absl::StrCat(style_.Bold(summary_.name), "\n", CountsText(summary_.counts), "\n");
-    if (rows_.empty()) return out;
-    Head();
-    const std::size_t shown = std::min(rows_.size(), summary_.most_rows);
-    for (std::size_t i = 0; i < shown; ++i) Keys(rows_[i]);
-    Widths();
-    out += "\n";
-    for (std::size_t i = 0; i < lines_.size(); ++i) out += Line(i);
-    if (shown < rows_.size()) {
-      absl::StrAppend(&out,
-                      style_.Dim(absl::StrCat(
-                          "  (", WithThousands(static_cast<long long>(rows_.size() - shown)),
-                          " more rows; --format csv has all)")),
-                      "\n");
-    }
-    return out + Fastest();
+// Of each name of a row its place among all; npos for one that is not among them.
+std::vector<std::size_t> PlacesOf(const Cells::NameList& names, const std::vector<std::string>& all,
+                                  std::size_t begin, std::size_t end) {
+  std::vector<std::size_t> places;
+  for (const std::string& name : names) {
+    const auto from = all.begin() + static_cast<std::ptrdiff_t>(begin),
+               to = all.begin() + static_cast<std::ptrdiff_t>(end);
+    const auto at = std::find(from, to, name);
+    places.push_back(at == to ? std::string::npos : static_cast<std::size_t>(at - all.begin()));
   }
-
- private:
-  void Head() {
-    lines_.push_back(ShortNames(summary_.keys));
-    for (const char* name : {"verdict", "peak", "step", "MFU", "tokens/s/device"})
-      lines_.back().push_back(name);
-    reasons_.push_back("");
-  }
-
-  void Keys(const SweepRow& row) {
-    std::vector<std::string> line;
-    for (const std::string& key : summary_.keys) line.push_back(Shown(CellOf(row, key)));
-    if (row.legal) {
-      for (std::string& result : Results(row)) line.push_back(std::move(result));
-    }
-    lines_.push_back(std::move(line));
-    reasons_.push_back(row.legal ? "" : absl::StrCat("illegal: ", row.reason));
-  }
-
-  void Widths() {
-    widths_.assign(lines_[0].size(), 0);
-    for (const auto& line : lines_) {
-      for (std::size_t i = 0; i < line.size(); ++i)
-        widths_[i] = std::max(widths_[i], line[i].size());
-    }
-  }
-
-  std::string Line(std::size_t i) const {
-    std::string out;
-    for (std::size_t c = 0; c < lines_[i].size(); ++c) {
-      const std::string pad(widths_[c] - lines_[i][c].size() + 2, ' ');
-      out += pad + lines_[i][c];
-    }
-    if (!reasons_[i].empty()) {
-      const std::size_t room = std::max<std::size_t>(
-          24, static_cast<std::size_t>(style_.width) - std::min<std::size_t>(out.size() + 2, 60));
-      std::string reason = reasons_[i];
-      if (reason.size() > room) reason = reason.substr(0, room - 3) + "...";
-      out += "  " + style_.Dim(reason);
-    }
-    return (i == 0 ? style_.Bold(out) : out) + "\n";
-  }
-
-  std::string Fastest() const {
-    const SweepRow* best = nullptr;
-    for (const SweepRow& row : rows_) {
-      if (!row.legal || CellOf(row, "memory.fits") != true) continue;
-      if (best == nullptr || NumberOf(row, "throughput.tokens_per_second_per_device") >
-                                 NumberOf(*best, "throughput.tokens_per_second_per_device"))
-        best = &row;
-    }
-    if (best == nullptr) return "\nno combination fits\n";
-    std::vector<std::string> sets;
-    for (const auto& [key, value] : best->keys)
-      sets.push_back(absl::StrCat("--set ", key, "=", Shown(value)));
-    return absl::StrCat("\n", Wrapped(absl::StrCat("most tokens/s per device that fits: ",
-                                                   absl::StrJoin(sets, " ")),
-                                      2, static_cast<std::size_t>(std::max(60, style_.width))));
-  }
-
-  const SweepSummary& summary_;
-  const std::vector<SweepRow>& rows_;
-  const TextStyle& style_;
-  std::vector<std::vector<std::string>> lines_;
-  std::vector<std::string> reasons_;
-  std::vector<std::size_t> widths_;
-};
+  return places;
+}
 
 }  // namespace
 
@@ -171,33 +92,110 @@ std::string CountsText(const SweepCounts& c) {
   return text;
 }
 
-std::string SweepText(const SweepSummary& summary, const std::vector<SweepRow>& rows,
-                      const TextStyle& style) {
-  return Table(summary, rows, style).Make();
+SweepText::SweepText(SweepSummary summary, const TextStyle& style)
+    : summary_(std::move(summary)), style_(style) {
+  lines_.push_back(ShortNames(summary_.keys));
+  for (const char* name : {"verdict", "peak", "step", "MFU", "tokens/s/device"})
+    lines_.back().push_back(name);
+  reasons_.push_back("");
 }
 
-std::string SweepCsv(const std::vector<std::string>& keys, const std::vector<std::string>& columns,
-                     const std::vector<SweepRow>& rows) {
-  std::string out = "combination,legal,reason";
-  for (const auto* names : {&keys, &columns}) {
-    for (const std::string& name : *names) absl::StrAppend(&out, ",", CsvField(name));
+void SweepText::Add(const SweepRow& row) {
+  if (rows_++ < summary_.most_rows) {
+    std::vector<std::string> line;
+    for (const std::string& key : summary_.keys) line.push_back(Shown(CellOf(row, key)));
+    if (row.legal) {
+      for (std::string& result : Results(row)) line.push_back(std::move(result));
+    }
+    lines_.push_back(std::move(line));
+    reasons_.push_back(row.legal ? "" : absl::StrCat("illegal: ", row.reason));
+  }
+  if (!row.legal || CellOf(row, "memory.fits") != true) return;
+  if (!best_ || NumberOf(row, "throughput.tokens_per_second_per_device") >
+                    NumberOf(*best_, "throughput.tokens_per_second_per_device"))
+    best_ = row;
+}
+
+std::string SweepText::Make() const {
+  std::string out =
+      absl::StrCat(style_.Bold(summary_.name), "\n", CountsText(summary_.counts), "\n");
+  if (rows_ == 0) return out;
+  std::vector<std::size_t> widths(lines_[0].size(), 0);
+  for (const auto& line : lines_) {
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
   }
   out += "\n";
-  for (const SweepRow& row : rows) {
-    std::map<std::string, const Json*> values;
-    for (const auto* cells : {&row.keys, &row.cells}) {
-      for (const auto& [name, value] : *cells) values[name] = &value;
-    }
-    absl::StrAppend(&out, row.combination, ",", row.legal ? 1 : 0, ",", CsvField(row.reason));
-    for (const auto* names : {&keys, &columns}) {
-      for (const std::string& name : *names) {
-        const auto found = values.find(name);
-        absl::StrAppend(&out, ",", found != values.end() ? CsvField(*found->second) : "");
-      }
-    }
-    out += "\n";
+  for (std::size_t i = 0; i < lines_.size(); ++i) out += Line(i, widths);
+  const std::size_t shown = lines_.size() - 1;
+  if (shown < rows_) {
+    absl::StrAppend(
+        &out,
+        style_.Dim(absl::StrCat("  (", WithThousands(static_cast<long long>(rows_ - shown)),
+                                " more rows; --format csv has all)")),
+        "\n");
   }
-  return out;
+  return out + Fastest();
+}
+
+std::string SweepText::Line(std::size_t i, const std::vector<std::size_t>& widths) const {
+  std::string out;
+  for (std::size_t c = 0; c < lines_[i].size(); ++c) {
+    const std::string pad(widths[c] - lines_[i][c].size() + 2, ' ');
+    out += pad + lines_[i][c];
+  }
+  if (!reasons_[i].empty()) {
+    const std::size_t room = std::max<std::size_t>(
+        24, static_cast<std::size_t>(style_.width) - std::min<std::size_t>(out.size() + 2, 60));
+    std::string reason = reasons_[i];
+    if (reason.size() > room) reason = reason.substr(0, room - 3) + "...";
+    out += "  " + style_.Dim(reason);
+  }
+  return (i == 0 ? style_.Bold(out) : out) + "\n";
+}
+
+std::string SweepText::Fastest() const {
+  if (!best_) return "\nno combination fits\n";
+  std::vector<std::string> sets;
+  for (const auto& [key, value] : best_->keys)
+    sets.push_back(absl::StrCat("--set ", key, "=", Shown(value)));
+  return absl::StrCat(
+      "\n", Wrapped(absl::StrCat("most tokens/s per device that fits: ", absl::StrJoin(sets, " ")),
+                    2, static_cast<std::size_t>(std::max(60, style_.width))));
+}
+
+SweepCsv::SweepCsv(std::vector<std::string> keys, const std::vector<std::string>& columns)
+    : names_(std::move(keys)), keys_(names_.size()) {
+  names_.insert(names_.end(), columns.begin(), columns.end());
+}
+
+std::string SweepCsv::Head() const {
+  std::string out = "combination,legal,reason";
+  for (const std::string& name : names_) absl::StrAppend(&out, ",", CsvField(name));
+  return out + "\n";
+}
+
+std::string SweepCsv::Line(const SweepRow& row) {
+  if (key_names_ != row.keys.shared_names()) {
+    key_names_ = row.keys.shared_names();
+    key_places_ = PlacesOf(*key_names_, names_, 0, keys_);
+  }
+  if (cell_names_ != row.cells.shared_names()) {
+    cell_names_ = row.cells.shared_names();
+    cell_places_ = PlacesOf(*cell_names_, names_, keys_, names_.size());
+  }
+  std::vector<const Json*> values(names_.size(), nullptr);
+  const auto put = [&](const Cells& cells, const std::vector<std::size_t>& places) {
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      if (places[i] != std::string::npos) values[places[i]] = &cells.values()[i];
+    }
+  };
+  put(row.keys, key_places_);
+  put(row.cells, cell_places_);
+  std::string out =
+      absl::StrCat(row.combination, ",", row.legal ? 1 : 0, ",", CsvField(row.reason));
+  for (const Json* value : values)
+    absl::StrAppend(&out, ",", value != nullptr ? CsvField(*value) : "");
+  return out + "\n";
 }
 
 }  // namespace shardlab

@@ -1,9 +1,12 @@
 #pragma once
-// Rows of a sweep for people and for spreadsheets.
+// Rows of a sweep for people and for spreadsheets, taken one at a time: a table of them is no
+// larger for more rows.
 //
-//   out << SweepText(summary, rows, style);
-//   out << SweepCsv(keys, columns, rows);
+//   SweepText text(summary, style);
+//   text.Add(row);
+//   out << text.Make();
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,13 +23,39 @@ struct SweepSummary {
   std::size_t most_rows = 40;  // shown
 };
 
-// The counts, a table of the rows in their order, and the fastest one that fits.
-std::string SweepText(const SweepSummary& summary, const std::vector<SweepRow>& rows,
-                      const TextStyle& style);
+// The counts, a table of the first rows, and the fastest one that fits.
+class SweepText final {
+ public:
+  SweepText(SweepSummary summary, const TextStyle& style);
+  void Add(const SweepRow& row);
+  std::string Make() const;
+
+ private:
+  std::string Line(std::size_t i, const std::vector<std::size_t>& widths) const;
+  std::string Fastest() const;
+
+  SweepSummary summary_;
+  TextStyle style_;
+  std::size_t rows_ = 0;
+  std::vector<std::vector<std::string>> lines_;
+  std::vector<std::string> reasons_;
+  std::optional<SweepRow> best_;
+};
 
 // A line of names, then a line for each row; an absent value is empty.
-std::string SweepCsv(const std::vector<std::string>& keys, const std::vector<std::string>& columns,
-                     const std::vector<SweepRow>& rows);
+class SweepCsv final {
+ public:
+  SweepCsv(std::vector<std::string> keys, const std::vector<std::string>& columns);
+  std::string Head() const;
+  std::string Line(const SweepRow& row);
+
+ private:
+  std::vector<std::string> names_;
+  std::size_t keys_ = 0;
+  // Where the values of a row with these names go.
+  Cells::Names key_names_, cell_names_;
+  std::vector<std::size_t> key_places_, cell_places_;
+};
 
 // "1,944 combinations: 1,200 illegal, 744 evaluated, of which 84 do not fit"
 std::string CountsText(const SweepCounts& counts);

@@ -3,12 +3,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -189,10 +193,108 @@ TEST_F(Sweeps, AFullDiskIsAnErrorAndLosesNothing) {
 
 TEST_F(Sweeps, AFolderThatIsNotThereOrNoFolderIsAnError) {
   WriteFile("file", "");
-  for (const char* store : {"none/runs.db", "file/runs.db", "."}) {
+  // The last two are folders that even root cannot write to.
+  for (const char* store : {"none/runs.db", "file/runs.db", ".", "/proc/runs.db", "/sys/runs.db"}) {
     const ProgramRun run = RunProgram({"sweep", "s.toml", "--store", store});
     EXPECT_EQ(run.status, 2) << store;
     EXPECT_THAT(run.err, HasSubstr("cannot be used as a store")) << store;
+    EXPECT_EQ(run.out, "") << store;
+  }
+}
+
+// Root writes where it likes, but to a file system mounted read-only: in a mount namespace of its
+// own, where that is allowed.
+TEST_F(Sweeps, AStoreInAReadOnlyFolderIsReadButNotGoneOnWith) {
+  WriteLarge();
+  std::filesystem::create_directory("folder");
+  Run({"sweep", "large.toml", "--store", "folder/runs.db"});
+  const std::string before = ReadFile("folder/runs.db");
+  const pid_t child = fork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("folder", "folder", nullptr, MS_BIND, nullptr) != 0 ||
+        mount("none", "folder", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) != 0)
+      _exit(77);
+    const ProgramRun run = RunProgram({"sweep", "s.toml", "--store", "folder/runs.db"});
+    const ProgramRun fresh = RunProgram({"sweep", "s.toml", "--store", "folder/new.db"});
+    const ProgramRun shown = RunProgram({"results", "show", "folder/runs.db"});
+    const bool told = run.status != 0 && run.err.rfind("error: ", 0) == 0 && fresh.status == 2 &&
+                      fresh.err.rfind("error: ", 0) == 0;
+    _exit(told && shown.status == 0 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no mount namespace may be made here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(ReadFile("folder/runs.db"), before);
+}
+
+TEST_F(Sweeps, TwoAtOnceOnOneStoreDoNotHarmEachOther) {
+  WriteLarge();
+  const std::string large = Run({"sweep", "large.toml", "--format", "csv"}).out;
+  const std::vector<std::string> set = {"--set", "training.global_batch_size=128"};
+  const std::string other = Run({"sweep", "large.toml", "--format", "csv", set[0], set[1]}).out;
+  std::vector<pid_t> children;
+  for (const bool first : {true, false}) {
+    children.push_back(fork());
+    if (children.back() != 0) continue;
+    std::vector<std::string> args = {"sweep", "large.toml", "--store", "both.db"};
+    if (!first) args.insert(args.end(), set.begin(), set.end());
+    _exit(RunProgram(args).status);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  const auto shown = [](const char* sweep) {
+    return Run({"results", "show", "both.db", "--sweep", sweep, "--format", "csv"}).out;
+  };
+  std::vector<std::string> both = {shown("1"), shown("2")}, expected = {large, other};
+  std::sort(both.begin(), both.end());
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(both, expected);
+}
+
+// Memory is that of the pieces on their way, not of the rows: a process with thirty times as many
+// needs hardly more.
+TEST_F(Sweeps, MemoryDoesNotGrowWithTheRows) {
+  const auto peak = [](int batches, const std::vector<std::string>& more) {
+    WriteFile(
+        "grid.toml",
+        absl::StrCat(
+            kScenario, "[sweep]\n\"training.global_batch_size\" = { from = 8, to = ", 8 * batches,
+            ", plus = 8 }\n\"training.micro_batch_size\" = { from = 1, to = 16, plus = 1 }\n",
+            "\"schedule.degree\" = [1, 2]\n\"strategy.tensor.degree\" = [1, 2, 4]\n"
+            "\"strategy.zero.stage\" = [0, 1, 2]\n"
+            "\"strategy.checkpointing.mode\" = [\"none\", \"selective\", \"full\"]\n"));
+    const pid_t child = fork();
+    if (child == 0) {
+      std::vector<std::string> args = {
+          SHARDLAB_BINARY_DIR "/shardlab", "sweep", "grid.toml", "--jobs", "2", "--format", "csv"};
+      args.insert(args.end(), more.begin(), more.end());
+      std::vector<char*> argv;
+      for (std::string& arg : args) argv.push_back(arg.data());
+      argv.push_back(nullptr);
+      if (std::freopen("/dev/null", "w", stdout) == nullptr) _exit(1);
+      execv(argv[0], argv.data());
+      _exit(1);
+    }
+    int status = -1;
+    rusage usage{};
+    wait4(child, &status, 0, &usage);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return usage.ru_maxrss;  // kilobytes
+  };
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{}, std::vector<std::string>{"--store", "grid.db"}}) {
+    const long small = peak(2, more), large = peak(60, more);  // 1,728 and 51,840 rows
+    std::cout << small / 1024 << " MB for 1,728 rows, " << large / 1024 << " MB for 51,840\n";
+    // 8,192 rows at most wait to be stored, some 3 kB each.
+    EXPECT_LT(large, small + 64 * 1024);
+    EXPECT_LT(large, 500 * 1024);
   }
 }
 

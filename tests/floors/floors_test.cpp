@@ -25,7 +25,7 @@ const fs::path kRoot = SHARDLAB_SOURCE_DIR;
 
 // Lowest first; a floor includes itself and what stands before it. The first kPublicFloors of them
 // are what a plugin may include.
-const std::vector<std::string> kFloors = {"base", "domain", "api", "core", "io", "app"};
+const std::vector<std::string> kFloors = {"base", "domain", "api", "core", "io", "app", "mpi"};
 constexpr std::ptrdiff_t kPublicFloors = 3;
 
 // What the public floors may include from outside, beside the standard library: a plugin's compile
