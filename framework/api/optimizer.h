@@ -15,7 +15,8 @@ namespace shardlab {
 struct OptimizerState {
   std::string name;  // "first moment"
   Dtype dtype = Dtype::kFp32;
-  double per_parameter = 1;  // elements
+  double per_parameter = 1;        // elements
+  bool at_initialisation = false;  // made from the weights; else by the first update
 
   friend bool operator==(const OptimizerState&, const OptimizerState&) = default;
 };

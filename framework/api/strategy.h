@@ -41,10 +41,10 @@ struct AxisSpec {
   std::vector<std::string> bounds = {};
   // Its ranks are taken from these roles' axes (innermost ranks first) instead of multiplying the
   // world: an atom for each that there is. All but the last give what divides the degree. An axis
-  // with bounds lends nothing: its atoms have different tasks.
+  // with bounds lends of each of its atoms, which keeps its task: AxisPart{axis, i} has those too.
   std::vector<AxisRole> borrow_from = {};
   // All ranks of these roles' axes belong to it too, beside what it borrows, and count in its
-  // degree.
+  // degree; but not those that an axis of that same role has borrowed.
   std::vector<AxisRole> spans = {};
 };
 
@@ -122,6 +122,10 @@ struct StateEdit {
   // What lies in the memory of the host: optimizer state (and the optimizer works there), weights
   // between uses, gradients between micro-batches (of those that are reduced after each).
   bool state_on_host = false, home_on_host = false, gradient_on_host = false;
+  // Elements of what is reduced or gathered in one call at the end of the step; 0: those of a
+  // layer. Copied: gradients are copied together for that, and a call's worth of memory is held.
+  double bucket = 0;
+  bool bucket_copied = false;
   // With shard_home: layers that are gathered as one, and how many of these ahead of their use.
   int unit = 1;
   int ahead = 1;

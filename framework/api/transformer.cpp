@@ -804,7 +804,10 @@ absl::Status Transformer::Describe(ProgramBuilder& p, const ModelRequest& reques
   facts.name = !name_.empty() ? name_ : preset_.empty() ? family_ : preset_;
   facts.parameters = s.Parameters();
   facts.active_parameters = s.ActiveParameters();
-  facts.embedding_parameters = static_cast<double>(s.vocabulary) * s.hidden;
+  // The matrix of a tied head is multiplied with as well: nothing of it is looked up alone. A layer
+  // for a further token has an embedding of its own.
+  facts.embedding_parameters =
+      static_cast<double>(s.vocabulary) * s.hidden * ((s.tied ? 0 : 1) + (s.mtp ? 1 : 0));
   facts.layers = s.layers;
   facts.attention_width = s.AttentionWidth() * s.AttentionShare(request.sequence_length);
   facts.source = source_.empty() ? "dimensions of the scenario" : source_;

@@ -247,6 +247,8 @@ class Applier {
         w.keep_after_forward = e.keep_after_forward;
         w.unit = e.unit;
         w.ahead = e.ahead;
+        w.bucket = e.bucket;
+        w.bucket_copied = e.bucket_copied;
       }
     });
   }
@@ -344,26 +346,27 @@ class Applier {
 
   // A hop is possible when its group holds all that its members need afterwards: of the atoms that
   // cut a dimension (or the flattened tensor) before or after, those that move must nest inside
-  // those that stay.
-  using Nestings = std::array<std::vector<AtomId>, 2>;  // [batch or sequence]
-  bool Possible(const Step& step, const Nestings& nestings) const {
+  // those that stay. Cuts of batch and sequence do not nest.
+  bool Possible(const Step& step, const std::vector<AtomId>& nesting) const {
     const Placement &source = step.source.at, &target = step.target.at;
     for (std::size_t a = 0; a < kMaxAtoms; ++a) {
       if (source.at(a) == target.at(a)) continue;  // only layouts that move can be in the way
       for (const Layout layout : {source.at(a), target.at(a)}) {
-        if ((layout.cut() || layout.flat()) && !Nests(source, target, layout, nestings))
-          return false;
+        if (Nested(layout) && !Nests(source, target, layout, nesting)) return false;
       }
     }
     return true;
   }
 
-  bool Nests(const Placement& source, const Placement& target, Layout layout,
-             const Nestings& nestings) const {
-    const DimensionKind kind =
-        layout.flat() ? DimensionKind::kFixed : out_.program.dimension(layout.dim()).kind;
+  bool Nested(Layout layout) const {
+    return layout.flat() ||
+           (layout.cut() && out_.program.dimension(layout.dim()).kind == DimensionKind::kFixed);
+  }
+
+  static bool Nests(const Placement& source, const Placement& target, Layout layout,
+                    const std::vector<AtomId>& nesting) {
     bool moving = false;
-    for (const AtomId atom : nestings[kind != DimensionKind::kFixed ? 1 : 0]) {
+    for (const AtomId atom : nesting) {
       const bool before = source.at(atom) == layout, after = target.at(atom) == layout;
       if (before != after) moving = true;
       if (moving && before && after) return false;
@@ -372,9 +375,9 @@ class Applier {
   }
 
   void RefuseImpossible() {
-    const Nestings nestings = {out_.mesh.Nesting(false), out_.mesh.Nesting(true)};
+    const std::vector<AtomId> nesting = out_.mesh.Nesting(false);
     for (const Step& step : out_.derived.steps) {
-      if (step.kind != StepKind::kMove || Possible(step, nestings)) continue;
+      if (step.kind != StepKind::kMove || Possible(step, nesting)) continue;
       const std::string author = step.author >= 0 ? NameOf(step.author) : out_.program.facts.name;
       diagnostics_.Error(
           "strategy.impossible", step.author >= 0 ? PlaceOf(step.author) : Place{},

@@ -125,6 +125,20 @@ double EndsSeconds(const Composition& c, const Plan& plan, const TransferPrice& 
       .value();
 }
 
+// How many calls the reductions of a layer are, and what the largest copied bucket holds.
+void AddPieces(const Composition& c, const Plan& plan, Workspace& w) {
+  w.bucket_bytes = 0;
+  for (ClassCosts& cost : w.costs) cost.pieces = 0;
+  for (const TransferTerm& term : c.form.transfer_terms) {
+    const TransferPrice& price = c.form.transfer_prices[term.row.price];
+    if (price.bucket == 0 || term.row.phase != Phase::kReduce || w.degrees[price.mask] <= 1)
+      continue;
+    const double call = CallBytes(c, plan, price, w);
+    w.costs[term.row.layer_class].pieces += term.count * Payload(price, w) / call;
+    if (price.copied) w.bucket_bytes = std::max(w.bucket_bytes, call);
+  }
+}
+
 void AddTransfers(const Composition& c, const Plan& plan, Workspace& w) {
   const std::size_t count = c.form.transfer_prices.size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -137,13 +151,16 @@ void AddTransfers(const Composition& c, const Plan& plan, Workspace& w) {
       w.transfer_seconds[i] = EndsSeconds(c, plan, price, w);
       continue;
     }
-    w.transfer_seconds[i] = w.degrees[price.mask] <= 1
-                                ? 0
-                                : c.network
-                                      ->TransferTime({price.collective, Bytes(Payload(price, w))},
-                                                     w.span_of[price.mask])
-                                      .value();
+    if (w.degrees[price.mask] <= 1) {
+      w.transfer_seconds[i] = 0;
+      continue;
+    }
+    const double call = price.bucket > 0 ? CallBytes(c, plan, price, w) : Payload(price, w);
+    w.transfer_seconds[i] =
+        c.network->TransferTime({price.collective, Bytes(call)}, w.span_of[price.mask]).value();
+    if (price.bucket > 0) w.transfer_seconds[i] *= Payload(price, w) / call;
   }
+  if (c.form.buckets) AddPieces(c, plan, w);
   std::fill(w.ring_seconds.begin(), w.ring_seconds.end(), 0.0);
   double* const at = Numbers(w);
   const double* const took = w.transfer_seconds.data();
@@ -285,6 +302,15 @@ double BlocksOn(const Composition& c, const Plan& plan, int stage) {
   return blocks;
 }
 
+// Calls in which the gradients of a stage are reduced.
+double PiecesOn(const Composition& c, const Plan& plan, int stage, const Workspace& w) {
+  if (!c.form.buckets) return BlocksOn(c, plan, stage);
+  double pieces = 0;
+  for (std::size_t k = 0, classes = c.form.classes.size(); k < classes; ++k)
+    pieces += LayersOn(c, plan, stage, k) * w.costs[k].pieces;
+  return pieces;
+}
+
 int StageOf(const Plan& plan, int rank, int chunk, const CompiledOrder* order) {
   const int slot = rank * plan.chunks + chunk;
   return order == nullptr ? slot : order->stage_of[Size(slot)];
@@ -353,7 +379,7 @@ double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrde
     } else {
       backward += split ? weights : backward_slot;
     }
-    if (late > 0) blocks += BlocksOn(c, plan, stage);
+    if (late > 0) blocks += PiecesOn(c, plan, stage, w);
   }
   w.slot[Size(rank)] = slot;
   if (c.exposed_transfers) now += CopiesSeconds(c, plan, rank, order, w);
@@ -507,6 +533,22 @@ double Payload(const TransferPrice& price, const Workspace& w) noexcept {
   double bytes = 0;
   for (const std::uint16_t block : price.payload) bytes += w.blocks[block];
   return bytes;
+}
+
+double CallBytes(const Composition& c, const Plan& plan, const TransferPrice& price,
+                 const Workspace& w) noexcept {
+  if (price.bucket == 0) return Payload(price, w);
+  double together = 0;
+  const int stages = static_cast<int>(c.splits[Size(plan.split)].layers.size());
+  for (const TransferTerm& term : c.form.transfer_terms) {
+    const TransferPrice& other = c.form.transfer_prices[term.row.price];
+    if (other.bucket != price.bucket || other.collective != price.collective ||
+        other.mask != price.mask)
+      continue;
+    for (int stage = 0; stage < stages; ++stage)
+      together += term.count * Payload(other, w) * LayersOn(c, plan, stage, term.row.layer_class);
+  }
+  return std::min(price.bucket, together / plan.pipeline);
 }
 
 Span CopiesSpan(const CompiledOrder& order, const Workspace& w) noexcept {

@@ -97,7 +97,8 @@ class Workspace {
   // Bytes of activations of one micro-batch, where weight gradients wait: as CompiledOrder's
   // states.
   std::vector<double> chunk_bytes;
-  int copies = 1;  // ranks that hold each stage
+  int copies = 1;           // ranks that hold each stage
+  double bucket_bytes = 0;  // of the largest bucket into which gradients are copied
 
   // For searches. The costs are those of the plan before: only the order of work, the chunks and
   // the split of layers are others, and as many ranks hold each stage.
@@ -127,8 +128,12 @@ inline double LayersOn(const Composition& composition, const Plan& plan, int sta
 void ComputeCosts(const Composition& composition, const Plan& plan, int pipeline_rank,
                   Workspace& workspace, bool all_blocks = false) noexcept;
 
-// What one call of a transfer moves.
+// What one layer's transfer moves.
 double Payload(const TransferPrice& price, const Workspace& workspace) noexcept;
+// What one call of it moves: that, or a bucket, which holds no more than all that goes the same way
+// on an average pipeline rank.
+double CallBytes(const Composition& composition, const Plan& plan, const TransferPrice& price,
+                 const Workspace& workspace) noexcept;
 // Seconds for the stream to reach the next pipeline rank.
 double HopSeconds(const Composition& composition, const Workspace& workspace) noexcept;
 // Where several ranks hold each stage: how they lie, and the gradients that such a rank sums with

@@ -110,7 +110,8 @@ void FillMemory(const Composition& c, const Plan& plan, int rank, const Compiled
       pins ? MostHeld(*order, rank, plan.chunks, w, &memory) : kept + working;
   if (c.rules.count_gathered) {
     memory.bytes[Index(Account::kGathered)] = gathered + stays;
-    memory.bytes[Index(Account::kTransient)] = unsharded + buffer + spare;
+    const double bucket = c.form.buckets ? w.bucket_bytes : 0;
+    memory.bytes[Index(Account::kTransient)] = unsharded + buffer + spare + bucket;
   }
   const Machine& machine = c.hardware->machine();
   memory.bytes[Index(Account::kFragmentation)] = machine.fragmentation * Sum(memory.bytes);
@@ -138,6 +139,10 @@ double UpdateSeconds(const Composition& c, const UpdateRow& row, const Workspace
   OpShape shape;
   shape.kind = OpKind::kProduct;
   shape.phase = Phase::kUpdate;
+  if (row.cast) {
+    shape.bytes = w.blocks[row.rows];
+    return c.hardware->OpTime(shape).value();
+  }
   shape.m = w.blocks[row.rows];
   shape.n = w.blocks[row.columns];
   // The products of such a matrix with itself and with what comes of that.

@@ -97,8 +97,12 @@ class Explainer {
     Unsharded(x);
     Buffer(x);
     Spare(x);
+    GradientBucket(x);
     Activations(rank, x);
     Machine(x);
+    x.first = FirstPeaksOf(c_, plan_, w_, x.memory, [this, rank](std::size_t layer_class) {
+      return LayersOnRank(rank, layer_class);
+    });
     return x;
   }
 
@@ -262,6 +266,32 @@ class Explainer {
           "Engine 2.3, get_dummy_wgrad";
       entry.bytes = bytes;
       x.entries.push_back(std::move(entry));
+    }
+  }
+
+  // What gradients are copied to, side by side, before they are reduced in one call.
+  void GradientBucket(RankExplanation& x) {
+    if (!c_.form.buckets || !c_.rules.count_gathered || w_.bucket_bytes == 0) return;
+    for (const TransferRow& row : c_.form.transfers) {
+      const TransferPrice& price = c_.form.transfer_prices[row.price];
+      if (!price.copied || w_.degrees[price.mask] <= 1 ||
+          CallBytes(c_, plan_, price, w_) < w_.bucket_bytes)
+        continue;
+      const Step& step = c_.edited.derived.steps[Size(row.step)];
+      const Tensor& w = program_.tensor(step.source.tensor);
+      const double width = price.bucket / w.bucket;
+      MemoryEntry entry;
+      entry.account = Account::kTransient;
+      entry.author = Author(w.state_author);
+      entry.row = "bucket of gradients";
+      entry.formula = absl::StrCat(ShortNumber(w_.bucket_bytes / width), " elements x ",
+                                   ShortNumber(width), " B");
+      entry.source =
+          "gradients are copied together and reduced in one call (DeepSpeed, "
+          "reduce_bucket_size)";
+      entry.bytes = w_.bucket_bytes;
+      x.entries.push_back(std::move(entry));
+      return;
     }
   }
 
@@ -504,15 +534,16 @@ class Explainer {
   TransferEntry Transfer(const TransferRow& row, double layers) const {
     TransferEntry entry;
     const TransferPrice& price = c_.form.transfer_prices[row.price];
-    const double payload = Payload(price, w_);
+    const double payload = CallBytes(c_, plan_, price, w_);
     const bool copy = price.collective == Collective::kHostCopy;
+    const double transfers = layers * (row.when == When::kMicroBatch ? Passes() : 1) / row.unit;
     entry.axis = copy         ? Name(AxisRole::kHost)
                  : price.ends ? Name(AxisRole::kPipeline)
                               : AxisName(c_.form.masks[price.mask]);
     entry.role = row.role;
     entry.collective = Name(price.collective);
     entry.phase = Name(row.phase);
-    entry.count = layers * (row.when == When::kMicroBatch ? Passes() : 1) / row.unit;
+    entry.count = price.bucket > 0 ? transfers * Payload(price, w_) / payload : transfers;
     if (price.ends) {
       entry.span = w_.spans.PipelineHop();
     } else if (!copy) {
@@ -524,7 +555,7 @@ class Explainer {
     entry.bytes = entry.count * entry.bytes_per_call;
     entry.tier = copy ? "host" : c_.hardware->machine().tiers[Size(entry.span.outermost)].name;
     entry.algorithm = copy ? "copy" : c_.network->Algorithm(shape, entry.span);
-    entry.seconds = entry.exposed_seconds = entry.count * w_.transfer_seconds[row.price];
+    entry.seconds = entry.exposed_seconds = transfers * w_.transfer_seconds[row.price];
     if (row.step >= 0) {
       const Step& step = c_.edited.derived.steps[Size(row.step)];
       entry.tensor = program_.tensor(step.source.tensor).name;
@@ -533,6 +564,12 @@ class Explainer {
       if (step.source.gradient) entry.tensor += " gradient";
       entry.author = Author(step.author);
       entry.realised = step.realised;
+    } else if (row.update_of.valid()) {
+      entry.tensor = absl::StrCat(program_.classes[row.layer_class].name,
+                                  row.phase == Phase::kUpdate ? " matrices, whole to their ranks"
+                                                              : " updates, back to their shards");
+      entry.why = "the optimizer works on whole matrices, of which each rank has a part";
+      entry.author = c_.optimizer_name;
     } else {
       const Declared& declared = c_.edited.derived.declared[Size(row.declared)];
       entry.tensor = declared.name;
@@ -621,8 +658,10 @@ class Explainer {
       TimeEntry entry;
       entry.part = Part(row.bucket);
       entry.author = row.bucket == Bucket::kReplay ? RecomputeAuthor(row.layer_class) : Author(-1);
-      entry.row = absl::StrCat(program_.op(row.op).name,
-                               row.bucket == Bucket::kWeightGradient ? " (weight gradient)" : "");
+      entry.row = row.cast ? CastName(row)
+                           : absl::StrCat(
+                                 program_.op(row.op).name,
+                                 row.bucket == Bucket::kWeightGradient ? " (weight gradient)" : "");
       entry.seconds = Passes() * n * c_.hardware->OpTime(shape).value();
       entry.formula = absl::StrCat(Passes(), " micro-batches x ", ShortNumber(n), " layers x (",
                                    Significant(shape.flops / 1e9, 4), " GFLOP, ",
@@ -640,6 +679,16 @@ class Explainer {
       if (n == 0) continue;
       TimeEntry entry;
       entry.part = "optimizer";
+      if (row.cast) {
+        entry.author = absl::StrCat("precision ", c_.precision.recipe);
+        entry.row = absl::StrCat(program_.tensor(row.tensor).name, " to ",
+                                 Name(c_.precision.compute), ", once a step");
+        entry.formula = absl::StrCat(LayersText(n), Significant(w_.blocks[row.rows] / 1e6, 4),
+                                     " MB read and written");
+        entry.seconds = n * UpdateSeconds(c_, row, w_);
+        out_.times.push_back(std::move(entry));
+        continue;
+      }
       entry.author = c_.optimizer_name;
       entry.row = absl::StrCat(program_.tensor(row.tensor).name, " as matrices");
       entry.formula = absl::StrCat(
@@ -668,6 +717,14 @@ class Explainer {
       out_.times.push_back(
           {"optimizer", c_.optimizer_name, "update", "state read and written once", streamed});
     }
+  }
+
+  // "o (operands to fp8)".
+  std::string CastName(const OpRow& row) const {
+    const bool gradient =
+        row.bucket == Bucket::kInputGradient || row.bucket == Bucket::kWeightGradient;
+    return absl::StrCat(program_.op(row.op).name, gradient ? " (gradient to " : " (operand to ",
+                        Name(c_.precision.compute), ")");
   }
 
   void Waits(int rank, std::size_t layer_class, const char* part, double wait, double calls) {

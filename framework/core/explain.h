@@ -10,6 +10,7 @@
 
 #include "core/composition.h"
 #include "core/evaluate.h"
+#include "core/first_step.h"
 #include "core/order.h"
 
 namespace shardlab {
@@ -50,6 +51,7 @@ struct RankExplanation {
   RankMemory memory;
   std::vector<int> stages;
   std::vector<MemoryEntry> entries;
+  FirstPeaks first;
 };
 
 struct Explanation {

@@ -1,6 +1,7 @@
 #include "core/form.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "core/saved_width.h"
@@ -18,7 +19,8 @@ class Compiler {
         precision_(precision),
         states_(states),
         rules_(rules),
-        optimizer_(optimizer) {}
+        optimizer_(optimizer),
+        cast_bytes_(rules.coarse_program ? 0 : CastBytes(precision)) {}
 
   Form Run() {
     form_.masks.push_back(0);
@@ -239,6 +241,13 @@ class Compiler {
            program_.layer_class(w.layer_class).position != StagePosition::kFirst;
   }
 
+  // Of each element that products in a narrower dtype multiply: read once, written twice.
+  static double CastBytes(const Precision& precision) {
+    const double wide = BytesOf(precision, DtypeSlot::kCompute),
+                 narrow = BytesPerElement(precision.compute);
+    return narrow < wide ? wide + 2 * narrow : 0;
+  }
+
   static bool HoldsSpares(const AccountingRules& rules) {
     const auto it = rules.facts.find("gradient.dummy_buffers");
     return it != rules.facts.end() && it->second;
@@ -249,6 +258,7 @@ class Compiler {
   // _fsdp_collectives.py).
   void Unsharded(const Tensor& w, std::uint8_t layer, TensorId id) {
     for (const bool bucket : {false, true}) {
+      if (bucket && w.bucket > 0) continue;  // of a size of its own
       const DtypeSlot dtype = bucket ? DtypeSlot::kGradientReduce : DtypeSlot::kCompute;
       form_.state.push_back({layer, Account::kTransient, TensorBlock(w, w.use, Width(dtype)), id,
                              -1, Mask(w.gradient.Flat()), false, false, bucket});
@@ -365,13 +375,55 @@ class Compiler {
     return price;
   }
 
-  void AddOp(const Op& op, OpId id, const OpPrice& price) {
+  // Products in a narrower dtype than tensors are kept in (fp8) need their operands cast, and
+  // transposed for the other gradient: read once, written twice, with the largest magnitude found
+  // on the way (Transformer Engine, cast_transpose). What a norm makes leaves it cast, as many
+  // bytes as it would else write. Products of layers with a weight alone: attention, routing's
+  // combination, the head and its loss stay as they are.
+  bool Narrows(const Op& op) const {
+    if (cast_bytes_ == 0 || op.kind != OpKind::kProduct || op.inputs.size() < 2) return false;
+    const Tensor& w = program_.tensor(op.inputs[1].tensor);
+    const bool layer = program_.layer_class(op.layer_class).position == StagePosition::kLayer;
+    const std::vector<std::uint8_t>& of_weight = op.inputs[1].factors;
+    const bool contracts = std::any_of(of_weight.begin(), of_weight.end(),
+                                       [&](std::uint8_t f) { return !Has(op.output_factors, f); });
+    return layer && contracts && w.role == TensorRole::kParameter && IsMatrix(w);
+  }
+  bool MadeByNorm(TensorId id) const {
+    return std::any_of(program_.ops.begin(), program_.ops.end(), [&](const Op& op) {
+      return op.output == id && (op.kind == OpKind::kNorm || op.kind == OpKind::kLayerNorm);
+    });
+  }
+
+  void AddCast(const Op& op, OpId id, Phase phase, TensorId tensor, const Placement& at) {
+    OpPrice price;
+    price.phase = phase;
+    price.bytes = 1;
+    price.block[0] = TensorBlock(program_.tensor(tensor), at, cast_bytes_);
+    // Only its bytes count: the library's own kernel moves them once.
+    price.kind = OpKind::kProduct;
+    price.m = price.n = price.k = AddBlock({1, 0, 0});
+    AddOp(op, id, price, true);
+  }
+
+  // A weight that has no copies for the step is cast for each pass, an input once for all products
+  // of the pass that multiply it.
+  void CastOperands(const Op& op, OpId id, Phase phase) {
+    if (!Narrows(op)) return;
+    if (precision_.weight_copies == 0) AddCast(op, id, phase, op.inputs[1].tensor, op.need[1]);
+    if (MadeByNorm(op.inputs[0].tensor)) return;
+    const Version version{op.inputs[0].tensor, false, op.need[0]};
+    if (cast_.insert({version, phase}).second) AddCast(op, id, phase, version.tensor, version.at);
+  }
+
+  void AddOp(const Op& op, OpId id, const OpPrice& price, bool cast = false) {
     const auto known = std::find(form_.op_prices.begin(), form_.op_prices.end(), price);
     OpRow row;
     row.layer_class = static_cast<std::uint8_t>(op.layer_class.value());
     row.bucket = BucketOf(price.phase);
     row.op = id;
     row.price = static_cast<std::uint16_t>(known - form_.op_prices.begin());
+    row.cast = cast;
     if (known == form_.op_prices.end()) form_.op_prices.push_back(price);
     form_.ops.push_back(row);
   }
@@ -391,6 +443,7 @@ class Compiler {
   void AddForward(const Step& step) {
     const Op& op = program_.op(step.op);
     if (op.kind == OpKind::kLump || op.kind == OpKind::kBias) return;
+    CastOperands(op, step.op, step.phase);
     OpPrice price = NewPrice(op, step.phase);
     Shape(price, op, -1);
     for (std::size_t i = 0; i < op.inputs.size(); ++i)
@@ -412,6 +465,8 @@ class Compiler {
     // A bias is added by the product before it; the gradient of what it is added to is its own.
     if (op.kind == OpKind::kBias && step.phase == Phase::kInputGradient) return;
     const bool product = op.kind == OpKind::kProduct;
+    if ((step.operands & 1) != 0 && Narrows(op))
+      AddCast(op, step.op, step.phase, op.output, Dual(op.made));
     for (std::size_t j = 0; j < op.inputs.size(); ++j) {
       if (!(step.operands >> j & 1)) continue;
       OpPrice price = NewPrice(op, step.phase);
@@ -447,6 +502,7 @@ class Compiler {
   void Updates() {
     for (const auto& [id, layer] : Parameters()) {
       const Tensor& w = program_.tensor(id);
+      CastWeight(w, id, layer);
       // Asked once of a square: an optimizer of whole matrices has work there.
       if (w.state_on_host || !rules_.count_optimizer_time ||
           optimizer_.FlopsOfMatrix(KindOf(program_, w), 64, 64) == 0)
@@ -468,9 +524,51 @@ class Compiler {
                                  AddBlock({1, Product(std::move(columns)), 0}),
                                  AddBlock({1, Product(std::move(matrices)), Mask(w.state.Flat())}),
                                  KindOf(program_, w), id});
+        MoveMatrix(w, id, layer);
         break;
       }
     }
+  }
+
+  // Ranks that share the state of a layer's matrices share out the matrices: each sends its piece
+  // of every one to the rank that works on it, in the dtype of the products, and gets its piece of
+  // the result back. Over all layers that is an all-to-all of what a rank has, twice.
+  void MoveMatrix(const Tensor& w, TensorId id, std::size_t layer) {
+    if (w.state.Flat() == 0) return;
+    const std::uint16_t block = TensorBlock(w, w.state, Width(DtypeSlot::kCompute));
+    const std::uint8_t mask = Mask(w.state.Flat());
+    for (const Phase phase : {Phase::kUpdate, Phase::kRestore}) {
+      const auto together =
+          std::find_if(form_.transfers.begin(), form_.transfers.end(), [&](const TransferRow& row) {
+            return row.update_of.valid() && row.layer_class == layer && row.phase == phase &&
+                   form_.transfer_prices[row.price].mask == mask;
+          });
+      if (together != form_.transfers.end()) {
+        TransferPrice price = form_.transfer_prices[together->price];
+        price.payload.push_back(block);
+        together->price = PriceOf(std::move(price));
+        ++together->tensors;
+        continue;
+      }
+      TransferRow row;
+      row.layer_class = static_cast<std::uint8_t>(layer);
+      row.phase = phase;
+      row.when = When::kStep;
+      row.role = edited_.mesh.RoleOf(w.state.Flat());
+      row.update_of = id;
+      row.price = PriceOf({Collective::kAllToAll, mask, {block}});
+      form_.transfers.push_back(row);
+    }
+  }
+
+  void CastWeight(const Tensor& w, TensorId id, std::size_t layer) {
+    const bool layers = program_.layer_class(w.layer_class).position == StagePosition::kLayer;
+    if (precision_.weight_copies == 0 || cast_bytes_ == 0 || !layers || !IsMatrix(w) ||
+        w.home.Flat() != 0 || !rules_.count_optimizer_time)
+      return;
+    const std::uint16_t bytes = TensorBlock(w, w.use, cast_bytes_);
+    form_.updates.push_back(
+        {static_cast<std::uint8_t>(layer), bytes, bytes, bytes, KindOf(program_, w), id, true});
   }
 
   // --- buffers
@@ -584,8 +682,23 @@ class Compiler {
         return;
       }
     }
-    row.price = PriceOf({step.collective, Mask(step.group), {block}});
+    row.price = PriceOf(
+        {step.collective, Mask(step.group), {block}, false, BytesOfCall(step), Copied(step)});
     form_.transfers.push_back(row);
+  }
+
+  // Bytes of one call of what replicas that share the state reduce or restore in buckets.
+  double BytesOfCall(const Step& step) {
+    const Tensor& w = program_.tensor(step.source.tensor);
+    const bool travels = step.phase == Phase::kReduce || step.phase == Phase::kRestore;
+    if (w.role != TensorRole::kParameter || !travels || (step.group & w.state.Flat()) == 0)
+      return 0;
+    form_.buckets |= w.bucket > 0;
+    return w.bucket * Width(step.dtype);
+  }
+  bool Copied(const Step& step) {
+    return BytesOfCall(step) > 0 && step.phase == Phase::kReduce &&
+           program_.tensor(step.source.tensor).bucket_copied;
   }
 
   // Finds the op of the same pass under which this transfer hides; else it blocks.
@@ -618,6 +731,7 @@ class Compiler {
     return program_.tensor(x.source.tensor).role == TensorRole::kParameter &&
            x.collective == y.collective && x.group == y.group &&
            x.source.gradient == y.source.gradient && x.author == y.author &&
+           program_.tensor(x.source.tensor).bucket == program_.tensor(y.source.tensor).bucket &&
            x.realised == y.realised && x.dtype == y.dtype;
   }
 
@@ -832,6 +946,8 @@ class Compiler {
   const OptimizerStates& states_;
   const AccountingRules& rules_;
   const Optimizer& optimizer_;
+  const double cast_bytes_;
+  std::set<std::pair<Version, Phase>> cast_;
   Form form_;
 };
 

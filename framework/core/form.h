@@ -103,6 +103,7 @@ struct OpRow {
   Bucket bucket = Bucket::kForward;
   OpId op;
   std::uint16_t price = 0;  // index into Form::op_prices
+  bool cast = false;        // of what the op multiplies, to a narrower dtype of its products
 };
 
 // What the machine is asked: ops of one shape are asked for once.
@@ -118,13 +119,15 @@ struct OpPrice {
   friend bool operator==(const OpPrice&, const OpPrice&) = default;
 };
 
-// Matrices of a layer that the optimizer works on as wholes, where their state is on the device.
-// Ranks that share the state of a weight share its matrices.
+// Matrices of a layer that the optimizer works on as wholes, where their state is on the device:
+// ranks that share the state of a weight share its matrices. Or, once a step too, the cast of a
+// weight to copies in the dtype of its products: `rows` are the bytes that it moves.
 struct UpdateRow {
   std::uint8_t layer_class = 0;
   std::uint16_t rows = 0, columns = 0, matrices = 0;  // blocks; the last over the sharing ranks
   ParameterKind kind;
   TensorId tensor;  // for explaining
+  bool cast = false;
 };
 
 // What an op needs gathered and nobody keeps: there while that op runs, one op's at a time.
@@ -151,9 +154,10 @@ struct TransferRow {
   std::uint16_t price = 0;     // index into Form::transfer_prices
   std::int32_t step = -1;      // into Derived::steps: the first of those that travel together
   std::int32_t declared = -1;  // into Derived::declared
-  std::int16_t tensors = 1;    // parameters of a layer travel in one bucket
-  int unit = 1;                // and so many layers in one call
-  std::int16_t ring = -1;      // kOp: index into Form::rings
+  TensorId update_of;  // neither: matrices that the optimizer needs whole, and back; one of them
+  std::int16_t tensors = 1;  // parameters of a layer travel in one bucket
+  int unit = 1;              // and so many layers in one call
+  std::int16_t ring = -1;    // kOp: index into Form::rings
 };
 
 // Transfers of one layer and pass that hide together, piece by piece, under one op.
@@ -172,6 +176,8 @@ struct TransferPrice {
   std::uint8_t mask = 0;
   std::vector<std::uint16_t> payload;  // blocks, summed
   bool ends = false;                   // between the first and the last pipeline rank
+  double bucket = 0;  // bytes that go in one call, of a part of a layer or of many; 0: the payload
+  bool copied = false;  // of gradients that are copied together for it
 
   friend bool operator==(const TransferPrice&, const TransferPrice&) = default;
 };
@@ -238,6 +244,7 @@ struct Form {
   std::vector<std::uint8_t> overlapping;
   bool copies_overlap = false;  // copies from or to the host are hidden so
   bool spares = false;          // some class has spare buffers
+  bool buckets = false;         // some transfer goes in buckets
   bool on_host = false;         // something lies in the memory of the host
   struct ClassRow {
     StagePosition position = StagePosition::kLayer;

@@ -271,19 +271,31 @@ class PlanMaker {
     return *place;
   }
 
+  bool Owns(const Axis& axis, AtomId atom) const {
+    return mesh_.axis(mesh_.atoms()[atom.index()].owner).name == axis.name;
+  }
+
+  // First the atoms of each axis as if nobody borrowed; then borrowers take of them, and what is
+  // left is the axis's own.
   void SetAtoms() {
-    Borrow();
     for (const Axis& axis : mesh_.axes()) {
       if (axis.borrows) continue;
-      int rest = std::max(1, degree_[axis.name] / std::max(1, Lent(axis)));
+      int rest = degree_[axis.name];
       for (const AtomId atom : axis.order) {
-        if (mesh_.axis(mesh_.atoms()[atom.index()].owner).name != axis.name) continue;
+        if (!Owns(axis, atom)) continue;
         const std::string& bound = mesh_.atoms()[atom.index()].bound;
         const int size = bound.empty() ? rest : std::gcd(rest, LeftOf(bound));
         if (!bound.empty()) taken_[bound] = size * std::max(1, taken_[bound]);
-        plan_.atom[atom.index()] = size;
+        whole_[axis.name].push_back(size);
         rest /= size;
       }
+    }
+    Borrow();
+    for (const Axis& axis : mesh_.axes()) {
+      if (axis.borrows) continue;
+      for (std::size_t slot = 0; slot < whole_[axis.name].size(); ++slot)
+        plan_.atom[axis.order[slot].index()] =
+            std::max(1, whole_[axis.name][slot] / std::max(1, Lent(axis, static_cast<int>(slot))));
     }
   }
 
@@ -294,11 +306,12 @@ class PlanMaker {
     return static_cast<int>(c_.edited.program.dimension(dim).size) / std::max(1, taken_[bound]);
   }
 
-  // Ranks of this axis that borrowers have taken.
-  int Lent(const Axis& lender) const {
+  // Ranks of this axis that borrowers have taken, of all of its atoms or of one.
+  int Lent(const Axis& lender, int slot = -1, AtomMask but = 0) const {
     int lent = 1;
     for (const AtomId atom : lender.order) {
-      if (mesh_.atoms()[atom.index()].owner != mesh_.Find(lender.name))
+      if (!Owns(lender, atom) && (but & Bit(atom)) == 0 &&
+          (slot < 0 || mesh_.atoms()[atom.index()].slot == slot))
         lent *= plan_.atom[atom.index()];
     }
     return lent;
@@ -310,32 +323,53 @@ class PlanMaker {
     for (const Axis& axis : mesh_.axes()) {
       if (!axis.borrows) continue;
       int spanned = 1;
+      bool divides = true;
       for (const Axis& other : mesh_.axes()) {
-        if (!other.borrows && other.atoms != 0 && (other.atoms & ~axis.spans) == 0)
-          spanned *= degree_[other.name];
+        if (other.borrows || (other.atoms & axis.spans) == 0) continue;
+        const int lent = std::max(1, Lent(other, -1, axis.spans));
+        divides &= degree_[other.name] % lent == 0;
+        spanned *= std::max(1, degree_[other.name] / lent);
       }
+      if (!divides) continue;  // said of the borrower
       const int degree = std::max(1, Declared(axis));
       if (degree % spanned != 0 || (axis.order.empty() && degree != spanned)) {
         Spanned(axis, degree, spanned);
         continue;
       }
-      int rest = degree / spanned;
-      for (const AtomId atom : axis.order) {
-        int size = rest;
-        if (atom != axis.order.back()) {
-          for (const Axis& lender : mesh_.axes()) {
-            if (!lender.borrows && (lender.atoms & Bit(atom)) != 0)
-              size = std::gcd(rest, degree_[lender.name] / Lent(lender));
-          }
-        }
-        plan_.atom[atom.index()] = size;
-        rest /= size;
+      Take(axis, degree / spanned);
+    }
+  }
+
+  // All lenders but the last give what divides the degree; each first of its first atom.
+  void Take(const Axis& axis, int rest) {
+    for (std::size_t i = 0; i < axis.order.size();) {
+      const Axis& lender = LenderOf(axis.order[i]);
+      const std::vector<int>& whole = whole_[lender.name];
+      const bool last = i + whole.size() == axis.order.size();
+      int taken = last ? rest : std::gcd(rest, degree_[lender.name] / Lent(lender));
+      rest /= taken;
+      for (std::size_t slot = 0; slot < whole.size(); ++slot, ++i) {
+        const int left = whole[slot] / std::max(1, Lent(lender, static_cast<int>(slot)));
+        const int size = slot + 1 == whole.size() ? taken : std::gcd(taken, left);
+        plan_.atom[axis.order[i].index()] = size;
+        taken /= size;
       }
     }
   }
 
+  const Axis& LenderOf(AtomId atom) const {
+    const auto lends = [atom](const Axis& axis) {
+      return !axis.borrows && (axis.atoms & Bit(atom)) != 0;
+    };
+    return *std::find_if(mesh_.axes().begin(), mesh_.axes().end(), lends);
+  }
+
   void Spanned(const Axis& axis, int degree, int spanned) {
-    const std::string of = mesh_.NameOf(axis.spans);
+    std::string of;
+    for (const Axis& other : mesh_.axes()) {
+      if (other.borrows || (other.atoms & axis.spans) == 0) continue;
+      absl::StrAppend(&of, of.empty() ? "" : " and ", other.name);
+    }
     if (axis.order.empty()) {
       diagnostics_.Error("plan.span_degree", axis.place,
                          absl::StrCat(axis.name, " degree ", degree, " is not the ", spanned,
@@ -514,6 +548,7 @@ class PlanMaker {
   Plan plan_;
   std::map<std::string, int> degree_;
   std::map<std::string, int> taken_;  // by bound: the product of the atoms that it caps
+  std::map<std::string, std::vector<int>> whole_;  // by axis: its own atoms, what is lent included
   bool degrees_known_ = false;
 };
 

@@ -49,51 +49,76 @@ std::string AtomName(const AxisSpec& spec, std::size_t index) {
   return absl::StrCat(spec.name, ".rest");
 }
 
-// The roles from which this axis borrows and that somebody declares.
-std::vector<AxisRole> LendersOf(const AxisSpec& spec, const std::vector<DeclaredAxis>& axes) {
-  std::vector<AxisRole> lenders;
+// Of each role from which this axis borrows, the axis that somebody declares.
+std::vector<const AxisSpec*> LendersOf(const AxisSpec& spec,
+                                       const std::vector<DeclaredAxis>& axes) {
+  std::vector<const AxisSpec*> lenders;
   for (const AxisRole role : spec.borrow_from) {
-    const bool found = std::any_of(axes.begin(), axes.end(), [role](const DeclaredAxis& other) {
-      return other.spec.role == role && !IsBorrower(other.spec) && other.spec.bounds.empty();
+    const auto found = std::find_if(axes.begin(), axes.end(), [role](const DeclaredAxis& other) {
+      return other.spec.role == role && !IsBorrower(other.spec);
     });
-    if (found) lenders.push_back(role);
+    if (found != axes.end()) lenders.push_back(&found->spec);
   }
   return lenders;
 }
 
+// One of each atom of a lender.
 std::size_t AtomsNeeded(const AxisSpec& spec, const std::vector<DeclaredAxis>& axes) {
   if (!IsBorrower(spec)) return spec.bounds.size() + 1;
-  return LendersOf(spec, axes).size();
+  std::size_t atoms = 0;
+  for (const AxisSpec* lender : LendersOf(spec, axes)) atoms += lender->bounds.size() + 1;
+  return atoms;
+}
+
+// The atoms of this axis that belong to it as a whole: not those that an axis of its own role has
+// borrowed, which stands for a part of the same task.
+AtomMask Spanned(const Mesh& mesh, const Axis& whole) {
+  AtomMask atoms = whole.atoms;
+  for (const AtomId atom : whole.order) {
+    const Axis& owner = mesh.axis(mesh.atoms()[atom.index()].owner);
+    if (owner.borrows && owner.role == whole.role)
+      atoms = static_cast<AtomMask>(atoms & ~Bit(atom));
+  }
+  return atoms;
 }
 
 void Borrow(const DeclaredAxis& declared, const std::vector<DeclaredAxis>& axes, Mesh& mesh,
             Diagnostics* diagnostics) {
   const AxisId borrower = mesh.Find(declared.spec.name);
   if (!borrower.valid() || mesh.axis(borrower).atoms != 0) return;  // declared twice: said
-  const std::vector<AxisRole> lenders = LendersOf(declared.spec, axes);
-  for (const AxisRole role : lenders) {
-    const std::string name = lenders.size() == 1
-                                 ? declared.spec.name
-                                 : absl::StrCat(declared.spec.name, ".", Name(role));
-    const AtomId atom = mesh.AddAtom({name, borrower, ""});
-    Axis& host = mesh.axis(mesh.Find(role));
-    host.order.push_back(atom);
-    host.atoms = static_cast<AtomMask>(host.atoms | Bit(atom));
-    Axis& own = mesh.axis(borrower);
-    own.order.push_back(atom);
-    own.atoms = static_cast<AtomMask>(own.atoms | Bit(atom));
+  const std::vector<const AxisSpec*> lenders = LendersOf(declared.spec, axes);
+  for (const AxisSpec* lender : lenders) {
+    for (std::size_t slot = 0; slot <= lender->bounds.size(); ++slot) {
+      std::string name = declared.spec.name;
+      if (lenders.size() > 1) absl::StrAppend(&name, ".", Name(lender->role));
+      const bool rest = slot == lender->bounds.size();
+      if (!lender->bounds.empty())
+        absl::StrAppend(&name, ".", rest ? "rest" : lender->bounds[slot]);
+      const AtomId atom =
+          mesh.AddAtom({name, borrower, rest ? "" : lender->bounds[slot], static_cast<int>(slot)});
+      Axis& host = mesh.axis(mesh.Find(lender->role));
+      host.order.push_back(atom);
+      host.atoms = static_cast<AtomMask>(host.atoms | Bit(atom));
+      Axis& own = mesh.axis(borrower);
+      own.order.push_back(atom);
+      own.atoms = static_cast<AtomMask>(own.atoms | Bit(atom));
+    }
   }
   for (const AxisRole role : declared.spec.spans) {
     const AxisId whole = mesh.Find(role);
     if (!whole.valid() || mesh.axis(whole).borrows) continue;
     Axis& own = mesh.axis(borrower);
-    own.spans = static_cast<AtomMask>(own.spans | mesh.axis(whole).atoms);
+    own.spans = static_cast<AtomMask>(own.spans | Spanned(mesh, mesh.axis(whole)));
     own.atoms = static_cast<AtomMask>(own.atoms | own.spans);
   }
   if (lenders.empty() && !declared.spec.borrow_from.empty()) {
+    std::vector<std::string> names;
+    for (const AxisRole role : declared.spec.borrow_from) names.push_back(Name(role));
     diagnostics->Error("axis.lender", declared.place,
                        absl::StrCat("\"", declared.author,
-                                    "\" borrows its ranks from an axis that nobody declares"));
+                                    "\" borrows its ranks from an axis that nobody declares"),
+                       absl::StrCat("use a strategy that has ranks of ", Enumerate(names, "or"),
+                                    ", or leave the degree out"));
   }
 }
 
@@ -134,7 +159,7 @@ Mesh BuildMesh(const std::vector<DeclaredAxis>& axes, const std::string& order,
     if (mesh.axis(id).borrows) continue;
     for (std::size_t i = 0; i <= declared.spec.bounds.size(); ++i) {
       const std::string bound = i < declared.spec.bounds.size() ? declared.spec.bounds[i] : "";
-      const AtomId atom = mesh.AddAtom({AtomName(declared.spec, i), id, bound});
+      const AtomId atom = mesh.AddAtom({AtomName(declared.spec, i), id, bound, 0});
       mesh.axis(id).order.push_back(atom);
       mesh.axis(id).atoms = static_cast<AtomMask>(mesh.axis(id).atoms | Bit(atom));
     }
@@ -177,11 +202,13 @@ AtomMask AtomsOf(const Mesh& mesh, const AxisPart& part) {
   if (!id.valid()) return 0;
   if (part.atom < 0) return mesh.axis(id).atoms;
   int own = 0;
+  AtomMask mask = 0;
   for (const AtomId atom : mesh.axis(id).order) {
-    if (mesh.atoms()[atom.index()].owner != id) continue;
-    if (own++ == part.atom) return Bit(atom);
+    const Atom& row = mesh.atoms()[atom.index()];
+    const int index = row.owner == id ? own++ : row.slot;
+    if (index == part.atom) mask = static_cast<AtomMask>(mask | Bit(atom));
   }
-  return 0;
+  return mask;
 }
 
 }  // namespace shardlab

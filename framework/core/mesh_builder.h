@@ -24,7 +24,8 @@ struct DeclaredAxis {
 Mesh BuildMesh(const std::vector<DeclaredAxis>& axes, const std::string& order,
                const Place& order_place, Diagnostics* diagnostics);
 
-// The atoms of a part: one of the axis's own, or all of its atoms. 0 when there is no such axis.
+// The atoms of a part: one of the axis's own with what others have borrowed of it, or all of its
+// atoms. 0 when there is no such axis.
 AtomMask AtomsOf(const Mesh& mesh, const AxisPart& part);
 
 }  // namespace shardlab

@@ -106,7 +106,7 @@ class Player {
           gathers += n * (layer.gather_forward.seconds + layer.gather_backward.seconds +
                           layer.scatter.seconds);
           state.late += n * layer.step_late.seconds;
-          state.blocks += block ? n : 0;
+          state.blocks += c_.form.buckets ? n * layer.pieces : block ? n : 0;
         });
         prefetch = std::max(prefetch, gathers);
       }

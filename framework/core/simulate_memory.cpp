@@ -70,7 +70,7 @@ RankHoldings HoldingsOf(const Composition& c, const Plan& plan, int rank, const 
   }
   if (c.rules.count_gathered) {
     holds.fixed[At(Account::kGathered)] = gathered + stays;
-    holds.fixed[At(Account::kTransient)] = unsharded + buffer + spare;
+    holds.fixed[At(Account::kTransient)] = unsharded + buffer + spare + prices.bucket;
   }
   return holds;
 }

@@ -128,7 +128,10 @@ PassShape ShapeOfPass(const Composition& c, const Plan& plan, const RankPrices& 
     LayerPass pass = PassOf(prices.layers[k], kind);
     // The classroom hides all of them under the whole micro-batch.
     if (c.rules.prefetch_hides_in_slot) pass.gather = pass.scatter = {};
-    player.Play(k, pass, n, k < classes ? std::min<double>(c.form.classes[k].unit, n) : 1);
+    double unit = k < classes ? std::min<double>(c.form.classes[k].unit, n) : 1;
+    const double pieces = prices.layers[k].pieces;
+    if (pieces > 0) unit = std::min(n, std::max(unit, std::ceil(1 / pieces - 1e-9)));
+    player.Play(k, pass, n, unit);
   }
   return player.Finish();
 }

@@ -110,8 +110,7 @@ class Pricer {
 
   // Seconds of one call, and the stream that it occupies.
   double CallSeconds(const TransferPrice& price, Stream* stream) const {
-    double bytes = 0;
-    for (const std::uint16_t block : price.payload) bytes += blocks_[block];
+    double bytes = PayloadOf(price);
     if (price.collective == Collective::kHostCopy) {
       *stream = Stream::kHost;
       return bytes / c_.hardware->machine().host_bandwidth.value();
@@ -119,7 +118,32 @@ class Pricer {
     if (price.ends ? plan_.pipeline == 1 : Degree(price.mask) <= 1) return 0;
     const Span span = price.ends ? spans_.PipelineHop() : spans_.Of(form_.masks[price.mask], rank_);
     *stream = StreamOf(span);
-    return c_.network->TransferTime({price.collective, Bytes(bytes)}, span).value();
+    const double calls = CallsOf(price, bytes);
+    return calls * c_.network->TransferTime({price.collective, Bytes(bytes / calls)}, span).value();
+  }
+
+  double PayloadOf(const TransferPrice& price) const {
+    double bytes = 0;
+    for (const std::uint16_t block : price.payload) bytes += blocks_[block];
+    return bytes;
+  }
+
+  // In how many calls a layer's share of a bucket goes. A bucket is never fuller than all that goes
+  // the same way, spread over the pipeline ranks.
+  double CallsOf(const TransferPrice& price, double bytes) const {
+    if (price.bucket == 0 || bytes == 0) return 1;
+    const std::vector<double>& counts = c_.splits[Size(plan_.split)].counts;
+    const std::size_t classes = form_.classes.size();
+    double all = 0;
+    for (const TransferRow& row : form_.transfers) {
+      const TransferPrice& other = form_.transfer_prices[row.price];
+      if (other.bucket != price.bucket || other.collective != price.collective ||
+          other.mask != price.mask)
+        continue;
+      for (std::size_t at = row.layer_class; at < counts.size(); at += classes)
+        all += counts[at] * PayloadOf(other) / row.unit;
+    }
+    return std::max(bytes / price.bucket, bytes * plan_.pipeline / all);
   }
 
   void PriceTransfers() {
@@ -139,6 +163,12 @@ class Pricer {
       if (seconds <= 0) continue;
       const std::size_t k = row.per_layer ? row.layer_class : once;
       LayerPrices& layer = out_.layers[k];
+      const TransferPrice& price = form_.transfer_prices[row.price];
+      if (price.bucket > 0 && row.phase == Phase::kReduce) {
+        const double bytes = PayloadOf(price), calls = CallsOf(price, bytes);
+        layer.pieces += calls / row.unit;
+        if (price.copied) out_.bucket = std::max(out_.bucket, bytes / calls);
+      }
       Piece piece{seconds, stream, row.phase == Phase::kReplay, -1, index, row.step};
       if (row.ring >= 0) {
         Round& round = rounds[Size(row.ring)];
@@ -244,6 +274,11 @@ class Pricer {
       OpShape shape;
       shape.kind = OpKind::kProduct;
       shape.phase = Phase::kUpdate;
+      if (row.cast) {
+        shape.bytes = blocks_[row.rows];
+        out_.layers[row.layer_class].update += c_.hardware->OpTime(shape).value();
+        continue;
+      }
       shape.m = blocks_[row.rows];
       shape.n = blocks_[row.columns];
       shape.k = std::min(shape.m, shape.n);

@@ -47,11 +47,13 @@ struct LayerPrices {
   Traffic step_now, step_late;  // once a step: after the last op, and behind the last backward
   std::array<double, kMemorySlots> bytes{};
   double update = 0;  // seconds of the optimizer's work on whole matrices
+  double pieces = 0;  // calls for its reductions, where they go in buckets
 };
 
 struct RankPrices {
   std::vector<LayerPrices> layers;  // [class], and behind them what a rank does once
   double boundary = 0;              // bytes that it sends on
+  double bucket = 0;                // bytes into which gradients are copied to be reduced
 };
 
 RankPrices PriceRank(const Composition& composition, const Plan& plan, int rank,

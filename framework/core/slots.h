@@ -22,6 +22,7 @@ struct ClassCosts {
   std::array<double, kAxisRoles> blocking_forward{}, blocking_backward{};
   std::array<double, kAxisRoles> hidden{};  // and those that never show
   double update = 0;                        // seconds of the optimizer's work on whole matrices
+  double pieces = 0;  // calls for the reductions of one layer, where they go in buckets
   double gather_forward = 0, gather_backward = 0, scatter = 0;  // prefetched and trailing
   double calls_forward = 0, calls_backward = 0;  // that the host makes: kernels, collectives
   // Of compute: for the host that starts the kernels; input gradients and weight gradients apart.

@@ -168,7 +168,10 @@ void FillPasses(const Composition& c, const Plan& plan, int stage, bool first,
     const double n = k < classes ? LayersOn(c, plan, stage, k) : first ? 1 : 0;
     if (n == 0) return;
     const ClassCosts& cost = w.costs[k];
-    const double unit = k < classes ? std::min<double>(c.form.classes[k].unit, n) : 1;
+    double unit = k < classes ? std::min<double>(c.form.classes[k].unit, n) : 1;
+    // Layers whose gradients wait until they fill a bucket.
+    if (c.form.buckets && cost.pieces > 0)
+      unit = std::min(n, std::max(unit, std::ceil(1 / cost.pieces - 1e-9)));
     if (forward) {
       passes[kF].Add(cost.slot_forward, cost.gather_forward, 0, n, unit);
       return;

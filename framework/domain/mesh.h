@@ -45,6 +45,7 @@ struct Atom {
   AxisId owner;       // the axis whose degree it is a factor of
   std::string bound;  // dimension whose size caps the atom: it takes gcd(rest of the degree, size);
                       // "" = the rest
+  int slot = 0;       // of a borrower's: which atom of the lender it is a part of
 
   friend bool operator==(const Atom&, const Atom&) = default;
 };
@@ -86,8 +87,10 @@ class SHARDLAB_EXPORT Mesh final {
   void SetRankOrder(std::vector<AtomId> order) { rank_order_ = std::move(order); }
 
   // In which order cuts of one dimension nest, major first; the same for every tensor, so that each
-  // transfer is possible inside its group. Batch and sequence: data, context, then tensor outwards
-  // in; all others the other way round. Cuts of a flattened tensor nest as `others`.
+  // transfer is possible inside its group. Batch and sequence: data, context, then tensor; which
+  // tokens a rank has along one axis does not depend on the others (of every piece of an outer cut
+  // its own share), so that each may move alone. All others the other way round: an inner cut is of
+  // what the outer ones leave. Cuts of a flattened tensor nest as `others`.
   std::vector<AtomId> Nesting(bool batch_or_sequence) const;
 
   friend bool operator==(const Mesh&, const Mesh&) = default;

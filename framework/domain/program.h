@@ -70,8 +70,10 @@ struct SHARDLAB_EXPORT Tensor {
   bool keep_moved =
       false;  // saved for the backward pass as it was used, even where moving made it larger
   bool keep_after_forward = false;  // gathered for the forward pass and kept for the backward pass
-  int unit = 1;                     // layers whose homes are gathered as one
-  int ahead = 1;                    // of these, how many are gathered before they are needed
+  double bucket = 0;           // elements that are reduced or restored in one call; 0: a layer's
+  bool bucket_copied = false;  // to where they lie side by side
+  int unit = 1;                // layers whose homes are gathered as one
+  int ahead = 1;               // of these, how many are gathered before they are needed
   std::array<std::int16_t, kMaxAtoms>
       author{};  // index into Program::authors of the edit that set `use`; -1 the model
   std::int16_t state_author = -1;
@@ -201,7 +203,7 @@ struct ModelFacts {
   std::string name;
   double parameters = 0;
   double active_parameters = 0;     // per token
-  double embedding_parameters = 0;  // input embedding, left out of model FLOPs
+  double embedding_parameters = 0;  // looked up only; left out of model FLOPs
   int layers = 0;
   double attention_width =
       0;  // heads x head_dim (MLA: mean of query-key and value width), for attention FLOPs

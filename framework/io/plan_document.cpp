@@ -106,6 +106,8 @@ class Document {
     }
     json["total_bytes"] = allocated + beside;
     json["host_bytes"] = Whole(r.memory.host);
+    json["initialisation_peak_bytes"] = Whole(r.first.initialisation);
+    json["first_step_peak_bytes"] = Whole(r.first.first_step);
     json["in_flight_micro_batches"] = r.memory.in_flight;
     return json;
   }

@@ -221,7 +221,17 @@ class Report {
     add(absl::StrCat("| ", FormatBytes(capacity)));
     absl::StrAppend(&out_, legend, std::string(kIndent, ' '), items, "\n");
     Host();
+    Initialisation();
     out_ += "\n";
+  }
+
+  // Told where a step would fit and its beginning does not, or needs more.
+  void Initialisation() {
+    double most = 0;
+    for (const RankExplanation& rank : x_.ranks) most = std::max(most, rank.first.initialisation);
+    if (most <= x_.evaluation.peak) return;
+    absl::StrAppend(&out_, std::string(kIndent, ' '), "initialisation peak ", FormatBytes(most),
+                    most > x_.evaluation.capacity ? ", more than a device has\n" : "\n");
   }
 
   void Host() {
@@ -467,6 +477,31 @@ void ExplainMemoryText(const PlannedScenario& planned, const std::string& accoun
   }
 }
 
+constexpr const char* kInitialisation = "initialisation_peak";
+constexpr const char* kFirstStep = "first_step_peak";
+
+// Peaks of their own beside the accounts of a step: shown when they are asked for.
+void ExplainFirstText(const PlannedScenario& planned, const std::string& account,
+                      const TextStyle& style, std::string* out) {
+  const bool initialisation = account == kInitialisation;
+  if (!initialisation && account != kFirstStep) return;
+  for (std::size_t r = 0; r < planned.explanation.ranks.size(); ++r) {
+    const FirstPeaks& first = planned.explanation.ranks[r].first;
+    const double total = initialisation ? first.initialisation : first.first_step;
+    absl::StrAppend(out,
+                    style.Bold(absl::StrCat("pipeline rank ", r, ": ",
+                                            initialisation ? "initialisation" : "first step",
+                                            " peak ", FormatBytes(total))),
+                    "\n");
+    for (const FirstEntry& e : first.entries) {
+      if (e.initialisation != initialisation) continue;
+      absl::StrAppend(
+          out, absl::StrFormat("  %11s  %-34s by %s\n", FormatBytes(e.bytes), e.row, e.author));
+      absl::StrAppend(out, style.Dim(absl::StrCat("               ", e.source)), "\n");
+    }
+  }
+}
+
 }  // namespace
 
 std::string PlanText(const PlannedScenario& planned, const Json& document,
@@ -478,7 +513,8 @@ std::vector<std::string> ExplainableAccounts() {
   std::vector<std::string> names;
   names.reserve(std::size(kMarks) + 3);
   for (const AccountMark& mark : kMarks) names.push_back(Name(mark.account));
-  names.insert(names.end(), {Name(Account::kHost), "time", "communication"});
+  names.insert(names.end(),
+               {Name(Account::kHost), kInitialisation, kFirstStep, "time", "communication"});
   return names;
 }
 
@@ -487,6 +523,7 @@ std::string ExplainText(const PlannedScenario& planned, const std::string& accou
   const Explanation& x = planned.explanation;
   std::string out;
   ExplainMemoryText(planned, account, style, &out);
+  ExplainFirstText(planned, account, style, &out);
   if (Wants(account, "time")) {
     absl::StrAppend(
         &out,
@@ -528,6 +565,16 @@ Json ExplainDocument(const PlannedScenario& planned, const std::string& account)
     for (const MemoryEntry& e : x.ranks[r].entries) {
       if (!Wants(account, Name(e.account))) continue;
       entries.push_back({{"account", Name(e.account)},
+                         {"author", e.author},
+                         {"row", e.row},
+                         {"formula", e.formula},
+                         {"source", e.source},
+                         {"bytes", e.bytes}});
+    }
+    for (const FirstEntry& e : x.ranks[r].first.entries) {
+      // Peaks of their own, and no part of a step's accounts.
+      if (account != (e.initialisation ? kInitialisation : kFirstStep)) continue;
+      entries.push_back({{"account", account},
                          {"author", e.author},
                          {"row", e.row},
                          {"formula", e.formula},

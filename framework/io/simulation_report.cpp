@@ -85,6 +85,8 @@ std::string CollectiveOf(const Composition& c, std::int32_t transfer) {
 
 std::string TensorOf(const Composition& c, std::int32_t transfer) {
   const TransferRow& row = c.form.transfers[static_cast<std::size_t>(transfer)];
+  if (row.update_of.valid())
+    return absl::StrCat(c.edited.program.classes[row.layer_class].name, " matrices");
   if (row.step < 0) return c.edited.derived.declared[static_cast<std::size_t>(row.declared)].name;
   const Program& program = c.edited.program;
   if (row.tensors > 1) return absl::StrCat(program.classes[row.layer_class].name, " weights");

@@ -43,17 +43,14 @@ std::size_t JudgedRank(const Explanation& x, const MemoryReading& reading, const
 
 // Products of the step: 6 FLOPs a parameter and token without the input embedding, attention's
 // causal half, and the forward pass of the blocks once more where they are replayed whole
-// (Narayanan et al., arXiv 2104.04473, appendix; the head is not replayed, and is a product of its
-// own where it shares the embedding's matrix).
+// (Narayanan et al., arXiv 2104.04473, appendix; the head is not replayed).
 double HardwareFlops(const PlannedScenario& planned, const Measurement& row) {
   const Composition& c = *planned.composed.composition;
   const ModelFacts& f = c.edited.program.facts;
   const nlohmann::ordered_json& model = planned.composed.resolved["model"];
   const double head =
       model.value("vocabulary", 0.0) * static_cast<double>(model.value("hidden", 0.0));
-  const bool tied = model.value("tied", false);
-  const double blocks =
-      std::max(0.0, f.active_parameters - f.embedding_parameters - (tied ? 0 : head));
+  const double blocks = std::max(0.0, f.active_parameters - f.embedding_parameters - head);
   const double attention = f.layers * f.attention_width * c.training.sequence_length;
   const double replays = row.Text("recompute") == "full" ? 4.0 / 3 : 1;
   const double tokens = c.training.global_batch_size * c.training.sequence_length;

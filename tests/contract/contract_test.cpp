@@ -172,6 +172,8 @@ constexpr const char* kPlanKeys[] = {
     "memory.ranks[].fragmentation_bytes i",
     "memory.ranks[].outside_allocator_bytes i",
     "memory.ranks[].total_bytes i",
+    "memory.ranks[].initialisation_peak_bytes i",
+    "memory.ranks[].first_step_peak_bytes i",
     "memory.ranks[].in_flight_micro_batches d",
     "time.step_seconds d",
     "time.rank i",

@@ -59,6 +59,29 @@ TEST(Muon, RanksThatShareTheStateShareTheMatrices) {
   EXPECT_NEAR(products(shared), products(whole) / 8, 1e-9 * products(whole));
 }
 
+// A rank's eighth of all matrices of the layers in bf16, of which an eighth is for itself: there
+// and back.
+TEST(Muon, PiecesOfMatricesGoToTheRanksThatWorkOnThem) {
+  const double matrices = 8 * (4 * 2048.0 * 2048 + 3 * 2048.0 * 8192);
+  for (const char* state : {"[strategy.zero]\n", "[strategy.fsdp]\n"}) {
+    const Planned plan = PlanText(Model(std::string("[optimizer]\nplugin = \"muon\"\n") + state));
+    int found = 0;
+    for (const auto& row : plan.document["communication"]) {
+      if (row["collective"] != "all-to-all") continue;
+      ++found;
+      EXPECT_EQ(row["bytes"], 2 * matrices / 8 * 7 / 8) << state;
+      EXPECT_EQ(row["author"], "muon");
+      EXPECT_EQ(row["count"], 8) << "layers";
+      EXPECT_GT(row["seconds"], 0);
+      EXPECT_EQ(row["exposed_seconds"], row["seconds"]);
+    }
+    EXPECT_EQ(found, 2) << state;
+  }
+  for (const auto& row :
+       PlanText(Model("[optimizer]\nplugin = \"muon\"\n")).document["communication"])
+    EXPECT_NE(row["collective"], "all-to-all") << "whole matrices are everywhere";
+}
+
 TEST(Muon, TheClassroomTimesNoOptimizer) {
   const Planned plan =
       PlanText("accounting = \"textbook\"\n" + Model("[optimizer]\nplugin = \"muon\"\n"));

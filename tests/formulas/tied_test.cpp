@@ -67,6 +67,20 @@ TEST(Tied, TheClassroomHoldsACopyToo) {
     EXPECT_EQ(tied.rank(r)["total_bytes"], apart.rank(r)["total_bytes"]) << r;
 }
 
+// A token passes the same products whether the head's matrix is the embedding's or its own: of 8
+// layers of 4 h^2 + 3 h f (q, k, v, o; gate, up, down) and the head 2 FLOPs an element and pass,
+// and the causal half of attention. Norms' weights are parameters of no product: 17 of width h.
+TEST(Tied, TheHeadIsMultipliedWithAllTheSame) {
+  const double products = 8 * (4 * kHidden * kHidden + 3 * kHidden * 1024) + kTable,
+               norms = (2 * 8 + 1) * kHidden, attention = 6 * 8 * 512 * kHidden;
+  for (const bool tied : {true, false}) {
+    const auto document = PlanText(Model(tied, kPipeline)).document;
+    EXPECT_DOUBLE_EQ(document["throughput"]["model_flops_per_token"].get<double>(),
+                     6 * (products + norms) + attention)
+        << tied;
+  }
+}
+
 TEST(Tied, OneRankHoldsItOnce) {
   const Planned tied = PlanText(Model(true, "")), apart = PlanText(Model(false, ""));
   EXPECT_NEAR(apart.Bytes(0, "parameters") - tied.Bytes(0, "parameters"), 2 * kTable, 1);

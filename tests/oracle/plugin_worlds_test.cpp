@@ -14,6 +14,7 @@
 #include "../../plugins/strategies/hierarchical-zero/hierarchical_zero.h"
 #include "../../plugins/strategies/tensor/tensor.h"
 #include "../../plugins/strategies/zero/zero.h"
+#include "core/mesh_builder.h"
 #include "oracle/toy_models.h"
 #include "oracle/worlds.h"
 
@@ -143,6 +144,44 @@ TEST(PluginWorldsTest, ShippedExperts) {
     RunEveryMesh(setting, choices, 8, tally, [few](int number) { return few || number % 3 == 1; });
   }
   Conclude(tally, "shipped, experts");
+}
+
+// On sixteen ranks there is room for tensor ranks that share an expert, others that hold different
+// ones, and experts over context and data ranks beside them. A share of the meshes, of which those
+// with all of that are what is looked for.
+TEST(PluginWorldsTest, ShippedExpertsInSlicesOfSomeTensorRanks) {
+  Tally tally;
+  const Choices data = {With<data::Data>("data", {})};
+  const Setting setting(Unroll(ToyModel({.experts = true, .layers = 1})), {});
+  for (const Choices& choices : Product({
+           {data},
+           {{ShippedTensor(true), ShippedExpert(2)}},
+           {kNone, {ShippedContext("ring")}, {ShippedContext("all-to-all")}},
+           {kNone, {ShippedZero(1)}, {ShippedFsdp(0)}},
+       })) {
+    const std::optional<Edited> edited = Apply(setting.program, choices);
+    ASSERT_TRUE(edited.has_value());
+    const AtomMask tensor = AtomsOf(edited->mesh, {"tensor"}),
+                   slices = AtomsOf(edited->mesh, {"expert_tensor"}),
+                   experts = AtomsOf(edited->mesh, {"expert"});
+    const auto size = [](const std::vector<int>& degrees, AtomMask atoms) {
+      int product = 1;
+      for (std::size_t a = 0; a < degrees.size(); ++a) product *= atoms >> a & 1 ? degrees[a] : 1;
+      return product;
+    };
+    int number = 0;
+    ++tally.compositions;
+    for (const std::vector<int>& degrees : Meshes(*edited, 16)) {
+      const bool straddles = size(degrees, slices) > 1 && size(degrees, tensor & experts) > 1 &&
+                             size(degrees, experts) > size(degrees, tensor & experts);
+      if (!straddles || ++number % 7 != 1 || (kSanitized && number % 70 != 1)) continue;
+      const std::string wrong = WhatIsWrong(setting, *edited, edited->derived, degrees, tally);
+      if (wrong.empty()) continue;
+      ++tally.failures;
+      ADD_FAILURE() << NameOf(choices) << NameOf(*edited, degrees) << ": " << wrong;
+    }
+  }
+  Conclude(tally, "shipped, experts in slices");
 }
 
 TEST(PluginWorldsTest, ShippedStrategiesOnEveryMesh) {

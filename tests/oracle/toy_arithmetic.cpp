@@ -23,33 +23,34 @@ bool Contains(const Factors& factors, std::uint8_t factor) {
 // Loops over factors of an op; every block that takes part follows with its own offset.
 class Loops {
  public:
-  explicit Loops(const Op& op)
-      : op_(op), known_(op.factors.size(), false), ranges_(op.factors.size()) {}
+  explicit Loops(const Op& op) : op_(op), indices_(op.factors.size(), nullptr) {}
 
-  // Returns the slot of the block. All blocks must agree on the range of a factor: the op works on
-  // one part.
+  // Returns the slot of the block. All blocks must agree on the indices of a factor: the op works
+  // on one part.
   std::size_t Follow(const Block& block, const Factors& factors) {
     const std::size_t slot = blocks_++;
     if (!block.shape->whole_box()) throw Fault(op_.name + ": computes on a flat part");
     std::ptrdiff_t stride = 1;
     for (std::size_t d = factors.size(); d-- > 0;) {
-      const Range range = block.shape->box[d];
+      const Indices& indices = block.shape->box[d];
       const std::uint8_t factor = factors[d];
-      if (known_[factor] && ranges_[factor] != range) {
+      if (indices_[factor] != nullptr && *indices_[factor] != indices) {
         throw Fault(op_.name + ": its tensors disagree on factor '" + op_.factors[factor].letter +
                     "'");
       }
-      known_[factor] = true;
-      ranges_[factor] = range;
+      indices_[factor] = &indices;
       strides_[slot][factor] += stride;
-      stride *= range.size();
+      stride *= static_cast<std::ptrdiff_t>(indices.size());
     }
     return slot;
   }
 
   std::ptrdiff_t at(std::size_t slot) const { return offset_[slot]; }
   int index(std::uint8_t factor) const { return index_[factor]; }
-  Range range(std::uint8_t factor) const { return ranges_[factor]; }
+  // All blocks have all of it.
+  bool Whole(std::uint8_t factor, int size) const {
+    return indices_[factor]->size() == static_cast<std::size_t>(size);
+  }
 
   template <class Body>
   void Each(const Factors& factors, const Body& body) {
@@ -64,18 +65,18 @@ class Loops {
       return;
     }
     const std::uint8_t factor = factors[depth];
-    const Range range = ranges_[factor];
-    for (int i = range.begin; i < range.end; ++i) {
+    const Indices& indices = *indices_[factor];
+    for (const int i : indices) {
       index_[factor] = i;
       EachFrom(factors, depth + 1, body);
       for (std::size_t b = 0; b < blocks_; ++b) offset_[b] += strides_[b][factor];
     }
-    for (std::size_t b = 0; b < blocks_; ++b) offset_[b] -= strides_[b][factor] * range.size();
+    const auto steps = static_cast<std::ptrdiff_t>(indices.size());
+    for (std::size_t b = 0; b < blocks_; ++b) offset_[b] -= strides_[b][factor] * steps;
   }
 
   const Op& op_;
-  std::vector<bool> known_;
-  std::vector<Range> ranges_;
+  std::vector<const Indices*> indices_;  // by factor; null where no block has it yet
   std::size_t blocks_ = 0;
   std::array<std::array<std::ptrdiff_t, kMaxFactors>, kMaxBlocks> strides_{};
   std::array<std::ptrdiff_t, kMaxBlocks> offset_{};
@@ -239,7 +240,7 @@ class LocalOp {
   }
   void NeedWhole(const Factors& factors) const {
     for (const std::uint8_t f : factors) {
-      if (loops_.range(f) != Range{0, sizes_[op_.factors[f].dim.index()]}) {
+      if (!loops_.Whole(f, sizes_[op_.factors[f].dim.index()])) {
         throw Fault(op_.name + ": has only a part of factor '" + op_.factors[f].letter + "'");
       }
     }
@@ -453,7 +454,7 @@ Range Part(Range whole, int index, int parts) {
 
 int Shape::volume() const {
   int volume = 1;
-  for (const Range range : box) volume *= range.size();
+  for (const Indices& indices : box) volume *= static_cast<int>(indices.size());
   return volume;
 }
 

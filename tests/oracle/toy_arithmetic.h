@@ -31,10 +31,13 @@ struct Range {
 // Part `index` of `parts` of a range, cut as evenly as possible.
 Range Part(Range whole, int index, int parts);
 
-// What one rank holds of a tensor: for each dimension a range of indices, and of the flattened rest
-// the part `flat` (all of it unless the placement cuts the flattened tensor).
+// The indices of one dimension that a rank holds, ascending: one range, or pieces of several.
+using Indices = std::vector<int>;
+
+// What one rank holds of a tensor: for each dimension its indices, and of the flattened rest the
+// part `flat` (all of it unless the placement cuts the flattened tensor).
 struct Shape {
-  std::vector<Range> box;
+  std::vector<Indices> box;
   Range flat;
   int volume() const;  // of the box
   bool whole_box() const { return flat.size() == volume(); }

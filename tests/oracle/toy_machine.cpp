@@ -23,47 +23,68 @@ std::uint64_t Mix(std::uint64_t x) {
 
 // Calls visit(local offset in box, global indices) for every element of a box, row-major.
 template <class Visit>
-void EachElement(const std::vector<Range>& box, const Visit& visit) {
+void EachElement(const std::vector<Indices>& box, const Visit& visit) {
+  std::vector<std::size_t> at(box.size(), 0);
   std::vector<int> index;
-  for (const Range range : box) {
-    if (range.size() == 0) return;
-    index.push_back(range.begin);
+  for (const Indices& indices : box) {
+    if (indices.empty()) return;
+    index.push_back(indices.front());
   }
   for (int offset = 0;; ++offset) {
     visit(offset, index);
     std::size_t d = box.size();
-    while (d > 0 && ++index[d - 1] == box[d - 1].end) {
-      index[d - 1] = box[d - 1].begin;
+    while (d > 0 && ++at[d - 1] == box[d - 1].size()) {
+      at[d - 1] = 0;
+      index[d - 1] = box[d - 1].front();
       --d;
     }
     if (d == 0) return;
+    index[d - 1] = box[d - 1][at[d - 1]];
   }
 }
 
-int OffsetIn(const std::vector<Range>& box, const std::vector<int>& index) {
-  int offset = 0;
-  for (std::size_t d = 0; d < box.size(); ++d)
-    offset = offset * box[d].size() + index[d] - box[d].begin;
-  return offset;
+// Row-major in the whole tensor, of these sizes.
+std::size_t ElementIn(const std::vector<int>& sizes, const std::vector<int>& index) {
+  std::size_t element = 0;
+  for (std::size_t d = 0; d < sizes.size(); ++d)
+    element = element * static_cast<std::size_t>(sizes[d]) + static_cast<std::size_t>(index[d]);
+  return element;
+}
+
+// Where two ascending lists agree: positions in the one and in the other.
+std::vector<std::pair<int, int>> Common(const Indices& a, const Indices& b) {
+  std::vector<std::pair<int, int>> common;
+  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    if (a[i] == b[j]) common.emplace_back(static_cast<int>(i), static_cast<int>(j));
+    const bool less = a[i] <= b[j], more = a[i] >= b[j];
+    i += less ? 1 : 0;
+    j += more ? 1 : 0;
+  }
+  return common;
 }
 
 // Calls visit(offset in a, offset in b) for every element that both hold; offsets count from the
 // flat begins.
 template <class Visit>
 void EachCommon(const Shape& a, const Shape& b, const Visit& visit) {
-  std::vector<Range> common;
+  std::vector<std::vector<std::pair<int, int>>> common;
   for (std::size_t d = 0; d < a.box.size(); ++d) {
-    common.push_back(
-        {std::max(a.box[d].begin, b.box[d].begin), std::min(a.box[d].end, b.box[d].end)});
-    if (common.back().size() <= 0) return;
+    common.push_back(Common(a.box[d], b.box[d]));
+    if (common.back().empty()) return;
   }
-  EachElement(common, [&](int, const std::vector<int>& index) {
-    const int in_a = OffsetIn(a.box, index), in_b = OffsetIn(b.box, index);
-    if (in_a < a.flat.begin || in_a >= a.flat.end || in_b < b.flat.begin || in_b >= b.flat.end)
+  const auto each = [&](const auto& self, std::size_t d, int in_a, int in_b) -> void {
+    if (d == common.size()) {
+      if (in_a < a.flat.begin || in_a >= a.flat.end || in_b < b.flat.begin || in_b >= b.flat.end)
+        return;
+      visit(static_cast<std::size_t>(in_a - a.flat.begin),
+            static_cast<std::size_t>(in_b - b.flat.begin));
       return;
-    visit(static_cast<std::size_t>(in_a - a.flat.begin),
-          static_cast<std::size_t>(in_b - b.flat.begin));
-  });
+    }
+    const int of_a = static_cast<int>(a.box[d].size()), of_b = static_cast<int>(b.box[d].size());
+    for (const std::pair<int, int>& both : common[d])
+      self(self, d + 1, in_a * of_a + both.first, in_b * of_b + both.second);
+  };
+  each(each, 0, 0, 0);
 }
 
 // What a collective may do to the layout along an atom of its group.
@@ -124,20 +145,49 @@ ToyMachine::ToyMachine(const Program& program, const Mesh& mesh, const Derived& 
 
 Shape ToyMachine::ShapeOn(std::size_t rank, const Tensor& tensor, const Placement& at) const {
   Shape shape;
-  const auto cut = [&](Range range, const std::vector<AtomId>& nesting, Layout layout) {
-    for (const AtomId atom : nesting) {
-      if (at.at(atom) == layout)
-        range = Part(range, CoordinateOf(rank, atom.index()), degrees_[atom.index()]);
-    }
-    return range;
-  };
   for (const DimensionId dim : tensor.dims) {
-    const bool stream = program_.dimension(dim).kind != DimensionKind::kFixed;
-    shape.box.push_back(
-        cut({0, sizes_[dim.index()]}, stream ? stream_nesting_ : other_nesting_, Layout::Cut(dim)));
+    const bool tokens = program_.dimension(dim).kind != DimensionKind::kFixed;
+    const Range whole{0, sizes_[dim.index()]};
+    shape.box.push_back(Listed(tokens ? Pieces(rank, at, Layout::Cut(dim), whole)
+                                      : std::vector{Nested(rank, at, Layout::Cut(dim), whole)}));
   }
-  shape.flat = cut({0, shape.volume()}, other_nesting_, Layout::Flat());
+  shape.flat = Nested(rank, at, Layout::Flat(), {0, shape.volume()});
   return shape;
+}
+
+// An inner cut is of what the outer ones leave.
+Range ToyMachine::Nested(std::size_t rank, const Placement& at, Layout layout, Range range) const {
+  for (const AtomId atom : other_nesting_) {
+    if (at.at(atom) == layout)
+      range = Part(range, CoordinateOf(rank, atom.index()), degrees_[atom.index()]);
+  }
+  return range;
+}
+
+// Of every piece that an outer atom could make the rank has, where that atom cuts, the one with its
+// own coordinate, else all.
+std::vector<Range> ToyMachine::Pieces(std::size_t rank, const Placement& at, Layout layout,
+                                      Range whole) const {
+  std::vector<Range> pieces = {whole};
+  for (const AtomId atom : stream_nesting_) {
+    const int parts = degrees_[atom.index()], own = CoordinateOf(rank, atom.index());
+    std::vector<Range> finer;
+    for (const Range piece : pieces) {
+      for (int part = 0; part < parts; ++part) {
+        if (at.at(atom) != layout || part == own) finer.push_back(Part(piece, part, parts));
+      }
+    }
+    pieces = std::move(finer);
+  }
+  return pieces;
+}
+
+Indices ToyMachine::Listed(const std::vector<Range>& pieces) {
+  Indices indices;
+  for (const Range piece : pieces) {
+    for (int i = piece.begin; i < piece.end; ++i) indices.push_back(i);
+  }
+  return indices;
 }
 
 const ToyMachine::Shapes& ToyMachine::ShapesOf(const Version& version) {
@@ -218,14 +268,18 @@ ToyMachine::Blocks ToyMachine::BatchData(const Version& version) {
   return blocks;
 }
 
+std::vector<int> ToyMachine::SizesOf(TensorId tensor) const {
+  std::vector<int> sizes;
+  for (const DimensionId dim : program_.tensor(tensor).dims) sizes.push_back(sizes_[dim.index()]);
+  return sizes;
+}
+
 Block ToyMachine::WeightsOn(TensorId tensor, const Shape& shape) const {
   Block block{&shape, std::vector<double>(static_cast<std::size_t>(shape.flat.size()))};
-  std::vector<Range> whole;
-  for (const DimensionId dim : program_.tensor(tensor).dims)
-    whole.push_back({0, sizes_[dim.index()]});
+  const std::vector<int> sizes = SizesOf(tensor);
   EachElement(shape.box, [&](int offset, const std::vector<int>& index) {
     if (offset < shape.flat.begin || offset >= shape.flat.end) return;
-    const auto element = static_cast<std::size_t>(OffsetIn(whole, index));
+    const std::size_t element = ElementIn(sizes, index);
     double weight = kWeightSpread * Noise(tensor.value(), element);
     if (tensor == job_.nudge.tensor && element == job_.nudge.element) weight += job_.nudge.by;
     block.data[static_cast<std::size_t>(offset - shape.flat.begin)] = weight;
@@ -625,14 +679,12 @@ void ToyMachine::Observe(const Version& version, const Trace::Arrays* expected,
   const bool partial = Real(version.at.Partial()) != 0;
   Blocks reduced;
   if (partial) reduced = Collect(version, Dual(version.at), all, nullptr);
-  std::vector<Range> whole;
-  for (const DimensionId dim : program_.tensor(version.tensor).dims)
-    whole.push_back({0, sizes_[dim.index()]});
+  const std::vector<int> sizes = SizesOf(version.tensor);
   for (const Block& block : partial ? reduced : Get(version)) {
     const Range flat = block.shape->flat;
     EachElement(block.shape->box, [&](int offset, const std::vector<int>& index) {
       if (offset < flat.begin || offset >= flat.end) return;
-      const auto element = static_cast<std::size_t>(OffsetIn(whole, index));
+      const std::size_t element = ElementIn(sizes, index);
       Compare(block.data[static_cast<std::size_t>(offset - flat.begin)], truth.at(element),
               version);
     });

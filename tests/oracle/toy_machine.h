@@ -89,6 +89,11 @@ class ToyMachine final {
   Blocks Empty(const Version& version);
   const Shapes& ShapesOf(const Version& version);
   Shape ShapeOn(std::size_t rank, const Tensor& tensor, const Placement& at) const;
+  Range Nested(std::size_t rank, const Placement& at, Layout layout, Range range) const;
+  std::vector<Range> Pieces(std::size_t rank, const Placement& at, Layout layout,
+                            Range whole) const;
+  static Indices Listed(const std::vector<Range>& pieces);
+  std::vector<int> SizesOf(TensorId tensor) const;
   Blocks BatchData(const Version& version);
   Block WeightsOn(TensorId tensor, const Shape& shape) const;
 

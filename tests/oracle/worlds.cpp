@@ -28,7 +28,8 @@ void SplitOverAtoms(const Edited& edited, AxisId id, int own, std::map<std::stri
       int& used = taken.emplace(row.bound, 1).first->second;
       size = !dim.valid()
                  ? 1
-                 : std::gcd(own, static_cast<int>(edited.program.dimension(dim).size) / used);
+                 : std::gcd(own, std::max(1, static_cast<int>(edited.program.dimension(dim).size) /
+                                                 used));
       used *= size;
     }
     degrees[atom.index()] = size;
@@ -61,6 +62,22 @@ std::size_t LenderOf(const Mesh& mesh, const Choosers& choosers, AtomId atom) {
   return lender;
 }
 
+// A part of an atom that a dimension caps is capped by it too: what the parts before it have left,
+// 0 without a cap.
+int RoomFor(const Edited& edited, const Choosers& choosers, std::size_t borrowed,
+            const std::vector<int>& degrees) {
+  const auto bound_of = [&](std::size_t i) -> const std::string& {
+    return edited.mesh.atoms()[choosers.atoms[i].index()].bound;
+  };
+  const DimensionId dim = edited.program.FindDimension(bound_of(borrowed));
+  if (!dim.valid()) return 0;
+  int used = 1;
+  for (std::size_t i = 0; i < borrowed; ++i) {
+    if (bound_of(i) == bound_of(borrowed)) used *= degrees[choosers.atoms[i].index()];
+  }
+  return std::max(1, static_cast<int>(edited.program.dimension(dim).size) / used);
+}
+
 // A degree for axis after axis; then a borrowed atom takes a divisor of what its lender has left.
 void Enumerate(const Edited& edited, const Choosers& choosers, std::size_t at, int ranks,
                std::vector<int> left, std::vector<int> degrees,
@@ -76,8 +93,9 @@ void Enumerate(const Edited& edited, const Choosers& choosers, std::size_t at, i
   if (borrowed < choosers.atoms.size()) {
     const AtomId atom = choosers.atoms[borrowed];
     const std::size_t lender = LenderOf(edited.mesh, choosers, atom);
+    const int room = RoomFor(edited, choosers, borrowed, degrees);
     for (int degree = 1; degree <= left[lender]; ++degree) {
-      if (left[lender] % degree != 0) continue;
+      if (left[lender] % degree != 0 || (room > 0 && room % degree != 0)) continue;
       std::vector<int> next = left;
       next[lender] /= degree;
       degrees[atom.index()] = degree;
@@ -86,6 +104,10 @@ void Enumerate(const Edited& edited, const Choosers& choosers, std::size_t at, i
     return;
   }
   std::map<std::string, int> taken;
+  for (const AtomId atom : choosers.atoms) {
+    const std::string& bound = edited.mesh.atoms()[atom.index()].bound;
+    if (!bound.empty()) taken.emplace(bound, 1).first->second *= degrees[atom.index()];
+  }
   for (std::size_t i = 0; i < choosers.axes.size(); ++i)
     SplitOverAtoms(edited, choosers.axes[i], left[i], taken, degrees);
   result.push_back(std::move(degrees));

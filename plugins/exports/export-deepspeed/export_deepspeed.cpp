@@ -31,7 +31,9 @@ std::string Server(const ExportInput& plan, std::int64_t* per_server) {
 }  // namespace
 
 std::string ConfigText(const ExportInput& plan) {
-  const std::int64_t stage = plan.Integer("plan.zero_stage"), block = BlockParameters(plan);
+  const std::int64_t stage = plan.Integer("plan.zero_stage"), block = BlockParameters(plan),
+                     stated = plan.Integer("resolved.strategy.zero.bucket_size"),
+                     bucket = stated > 0 ? stated : block;
   const std::string weights = plan.Text("plan.precision.parameters"),
                     gradients = plan.Text("plan.precision.gradients"),
                     offload = plan.Text("plan.offload", "none");
@@ -40,10 +42,10 @@ std::string ConfigText(const ExportInput& plan) {
       absl::StrCat("\"stage\": ", stage),
       absl::StrCat("\"overlap_comm\": ",
                    flag(stage == 3 || plan.Text("resolved.strategy.data.overlap") == "full")),
-      "\"contiguous_gradients\": true", absl::StrCat("\"reduce_bucket_size\": ", block)};
+      "\"contiguous_gradients\": true", absl::StrCat("\"reduce_bucket_size\": ", bucket)};
   if (stage == 1 || stage == 2) {
     zero.emplace_back("\"reduce_scatter\": true");
-    zero.push_back(absl::StrCat("\"allgather_bucket_size\": ", block));
+    zero.push_back(absl::StrCat("\"allgather_bucket_size\": ", bucket));
   }
   if (stage == 3) {
     // One block ahead, freed after use; the defaults keep small tensors whole and up to a billion

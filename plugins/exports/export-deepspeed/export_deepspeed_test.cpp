@@ -38,6 +38,14 @@ TEST(ExportDeepspeed, ConfigurationLoopAndLaunch) {
             "  \"stage3_prefetch_bucket_size\": 855654400,");
 }
 
+TEST(ExportDeepspeed, BucketsAreThePlans) {
+  const Example example =
+      ExportExample({"strategy.zero.stage=2", "strategy.zero.bucket_size=500000000"});
+  std::vector<std::string> missing;
+  EXPECT_EQ(ExportedLines(example.exported, {"_bucket_size\":"}, &missing),
+            "\"reduce_bucket_size\": 500000000,\n  \"allgather_bucket_size\": 500000000,");
+}
+
 TEST(ExportDeepspeed, ThePipelineEngineRefusesZeRO3) {
   const Example example = ExportExample({"schedule.degree=4"});
   ASSERT_EQ(example.diagnostics.all().size(), 1u);

@@ -99,6 +99,8 @@ void StateFlags(const ExportInput& plan, Flags* flags) {
   if (plan.Text("resolved.strategy.data.overlap") == "full") {
     flags->emplace_back("--overlap-grad-reduce");
     if (stage == 1) flags->emplace_back("--overlap-param-gather");
+    const std::int64_t bucket = plan.Integer("resolved.strategy.zero.bucket_size");
+    if (bucket > 0) flags->push_back(absl::StrCat("--ddp-bucket-size ", bucket));
   }
 }
 

@@ -16,7 +16,8 @@ class Adam final : public Optimizer {
  public:
   std::vector<OptimizerState> States(const Precision& precision) const override {
     std::vector<OptimizerState> states;
-    if (precision.master != Dtype::kNone) states.push_back({"master weight", precision.master, 1});
+    if (precision.master != Dtype::kNone)
+      states.push_back({"master weight", precision.master, 1, true});
     states.push_back({"first moment", precision.moments, 1});
     states.push_back({"second moment", precision.moments, 1});
     return states;

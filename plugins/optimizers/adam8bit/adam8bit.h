@@ -25,7 +25,8 @@ class Adam8bit final : public Optimizer {
 
   std::vector<OptimizerState> States(const Precision& precision) const override {
     std::vector<OptimizerState> states;
-    if (precision.master != Dtype::kNone) states.push_back({"master weight", precision.master, 1});
+    if (precision.master != Dtype::kNone)
+      states.push_back({"master weight", precision.master, 1, true});
     for (const char* moment : {"first moment", "second moment"}) {
       states.push_back({moment, Dtype::kInt8, 1});
       states.push_back({std::string(moment) + " scales", Dtype::kFp32, 1.0 / block_size_});

@@ -23,7 +23,8 @@ class Muon final : public Optimizer {
   std::vector<OptimizerState> StatesOf(const ParameterKind& kind,
                                        const Precision& precision) const override {
     std::vector<OptimizerState> states;
-    if (precision.master != Dtype::kNone) states.push_back({"master weight", precision.master, 1});
+    if (precision.master != Dtype::kNone)
+      states.push_back({"master weight", precision.master, 1, true});
     if (kind.layer && kind.dimensions >= 2) {
       states.push_back({"momentum", precision.moments, 1});
     } else {

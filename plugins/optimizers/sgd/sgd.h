@@ -25,7 +25,8 @@ class Sgd final : public Optimizer {
 
   std::vector<OptimizerState> States(const Precision& precision) const override {
     std::vector<OptimizerState> states;
-    if (precision.master != Dtype::kNone) states.push_back({"master weight", precision.master, 1});
+    if (precision.master != Dtype::kNone)
+      states.push_back({"master weight", precision.master, 1, true});
     if (momentum_ > 0) states.push_back({"momentum", precision.moments, 1});
     return states;
   }

@@ -1,8 +1,8 @@
 #pragma once
 // Expert parallelism (Lepikhin et al. 2020, arXiv 2006.16668): each rank holds some of the experts
-// and tokens travel to theirs and back. Its ranks are those of context and data parallelism; with
-// experts whole (tensor_degree = 1) also those of tensor parallelism (parallel folding: Liu et al.
-// 2025, arXiv 2504.14960).
+// and tokens travel to theirs and back. Its ranks are those of the other axes: the tensor ranks
+// that do not share an expert, then those of context and data parallelism (parallel folding: Liu et
+// al. 2025, arXiv 2504.14960).
 //
 //   [strategy.expert]
 //   degree = 8
@@ -19,8 +19,7 @@ class Expert final : public Strategy {
  public:
   void Visit(ParameterVisitor& v) override {
     v.Integer({"degree", "ranks over which the experts are spread", 1, 1 << 16}, &degree_);
-    v.Integer({"tensor_degree", "ranks that share each expert: 1, or all of tensor parallelism", 1,
-               1 << 16},
+    v.Integer({"tensor_degree", "neighbouring tensor ranks that share each expert", 1, 1 << 16},
               &tensor_degree_);
     v.Number({"capacity_factor",
               "tokens of an expert over the mean, to which it is padded and beyond which they are "
@@ -61,18 +60,14 @@ class Expert final : public Strategy {
       return IsRouted(t) || weights.count(t.id()) > 0;
     };
     AxisPart axis;
-    if (degree_ > 1) {
+    if (degree_ > 1 || tensor_degree_ > 1) {
       AxisSpec spec;
       spec.name = "expert";
       spec.role = AxisRole::kExpert;
       spec.degree = degree_;
-      // Slices of an expert see all tokens of a piece of the sequence: it cannot move from under
-      // them.
-      if (tensor_degree_ == 1) {
-        spec.spans = {AxisRole::kTensor};
-        spec.borrow_from = {AxisRole::kContext};
-      }
-      spec.borrow_from.push_back(AxisRole::kData);
+      // All tensor ranks but those that share an expert.
+      spec.spans = {AxisRole::kTensor};
+      spec.borrow_from = {AxisRole::kContext, AxisRole::kData};
       axis = edit.Axis(spec);
       edit.Shard(axis, "expert", spread);
       edit.Require(axis, {"expert"}, "experts");
@@ -83,13 +78,13 @@ class Expert final : public Strategy {
       spec.role = AxisRole::kTensor;
       spec.parameter = "tensor_degree";
       spec.degree = tensor_degree_;
-      spec.spans = {AxisRole::kTensor};
+      spec.borrow_from = {AxisRole::kTensor};
       const AxisPart slices = edit.Axis(spec);
       edit.Shard(slices, "expert_ffn", spread);
       edit.Require(slices, {"expert_ffn"}, "units of an expert");
     }
     edit.PlanDegree("expert_data", {AxesOf(AxisRole::kData), AxesOf(AxisRole::kContext)},
-                    degree_ > 1 ? std::vector<AxisPart>{axis} : std::vector<AxisPart>{});
+                    axis.axis.empty() ? std::vector<AxisPart>{} : std::vector<AxisPart>{axis});
     if (degree_ > 1) {
       edit.RequireCut(
           {AxisRole::kTensor, "sequence",

@@ -31,7 +31,7 @@ class Lenders final : public Strategy {
     if (!sequences_) return;
     edit.Fill(axis, "sequence", [](const TensorView& t) {
       return t.role() == TensorRole::kStream ||
-             (t.role() == TensorRole::kRouted && !t.CutBy("neighbours"));
+             (t.role() == TensorRole::kRouted && !t.Has("expert_ffn"));
     });
   }
 
@@ -125,10 +125,25 @@ TEST(Expert, SlicedExpertsUseTheTensorRanksAsSlices) {
   const Edited edited = Apply("degree = 4\ntensor_degree = 2");
   const DimensionId expert = edited.program.FindDimension("expert"),
                     inner = edited.program.FindDimension("expert_ffn");
+  const AtomMask slices = AtomsOf(edited, "expert_tensor"), all = AtomsOf(edited, "neighbours");
+  EXPECT_EQ(slices & all, slices);
   EXPECT_EQ(Named(edited, "w_up").use.CutOf(expert), AtomsOf(edited, "expert"));
-  EXPECT_EQ(Named(edited, "w_up").use.CutOf(inner), AtomsOf(edited, "neighbours"));
+  EXPECT_EQ(Named(edited, "w_up").use.CutOf(inner), slices);
   EXPECT_EQ(Count(edited, Collective::kAllToAll, AtomsOf(edited, "expert")), 4);
-  EXPECT_GT(Count(edited, Collective::kAllGather, AtomsOf(edited, "neighbours")), 0);
+  EXPECT_GT(Count(edited, Collective::kAllGather, slices), 0);
+  EXPECT_EQ(edited.mesh.RoleOf(slices), AxisRole::kTensor);
+}
+
+// Tensor ranks that do not share an expert hold different ones: a part of the same axis each.
+TEST(Expert, TensorRanksAreSlicesOrHoldExpertsButNotBoth) {
+  const Edited edited = Apply("degree = 8\ntensor_degree = 2");
+  const AtomMask slices = AtomsOf(edited, "expert_tensor"), experts = AtomsOf(edited, "expert"),
+                 all = AtomsOf(edited, "neighbours");
+  EXPECT_EQ(slices & experts, 0);
+  EXPECT_EQ((slices | experts) & all, all);
+  const DimensionId sequence = edited.program.FindDimension("sequence");
+  // Tokens are exchanged as they are cut over the slices' ranks, and gathered there behind that.
+  EXPECT_EQ(Named(edited, "sent").use.CutOf(sequence), slices);
 }
 
 // Gradients of experts are summed where the same experts are, all others everywhere.

@@ -23,6 +23,13 @@ class Fsdp final : public Strategy {
               &prefetch_);
     v.Integer({"blocks_per_unit", "blocks that are gathered and freed as one", 1, 4096},
               &blocks_per_unit_);
+    v.Text({"init_device",
+            "where the model is made: on the \"meta\" device, which holds nothing, so that each "
+            "rank makes its shards alone; or whole on each \"device\" and sharded then",
+            0,
+            0,
+            {"meta", "device"}},
+           &init_device_);
     v.Text({"offload",
             "what lies in the memory of the host, where the optimizer then works",
             0,
@@ -34,6 +41,7 @@ class Fsdp final : public Strategy {
   void Apply(Editor& edit) const override {
     if (shard_ == 1) return;  // every rank holds a copy: plain data parallelism
     edit.PlanFact("zero_stage", Value::Integer(3));
+    if (init_device_ == "device") edit.PlanFact("initialised_whole", Value::Boolean(true));
     StateEdit state;
     state.shard_gradient = state.reduce_each_micro_batch = true;
     // Kept weights are whole all step long in the classroom, and gathered in the forward pass.
@@ -98,6 +106,7 @@ class Fsdp final : public Strategy {
   bool reshard_after_forward_ = true;
   int prefetch_ = 1;
   int blocks_per_unit_ = 1;
+  std::string init_device_ = "meta";
   std::string offload_ = "none";
 };
 

@@ -48,7 +48,7 @@ class Tensor final : public Strategy {
     if (sequence_parallel_) {
       edit.Fill(axis, "sequence", [](const TensorView& t) {
         return t.role() == TensorRole::kStream ||
-               (t.role() == TensorRole::kRouted && !t.CutBy("tensor") && !t.Has("expert_ffn"));
+               (t.role() == TensorRole::kRouted && !t.Has("expert_ffn"));
       });
       edit.Require(axis, {"sequence"}, "tokens of a sequence");
       // Megatron gathers the input again for the weight gradient (arXiv 2205.05198, section 4.2.2).

@@ -17,6 +17,13 @@ class Zero final : public Strategy {
     v.Integer({"stage", "0 nothing, 1 optimizer state, 2 and gradients, 3 and weights", 0, 3},
               &stage_);
     v.Text({"reduce", "when stage 2 reduces gradients", 0, 0, {"micro_batch", "step"}}, &reduce_);
+    v.Integer({"bucket_size",
+               "elements that replicas reduce, or gather after the update, in one call",
+               1024,
+               1 << 30,
+               {},
+               "those of a layer"},
+              &bucket_size_);
     v.Text({"offload",
             "what lies in the memory of the host, where the optimizer then works",
             0,
@@ -26,7 +33,13 @@ class Zero final : public Strategy {
   }
 
   void Apply(Editor& edit) const override {
-    if (stage_ == 0) return;
+    if (stage_ == 0) {
+      if (bucket_size_ > 0) {
+        edit.Warn("bucket_size", "stage 0 shards nothing: its reductions have no buckets here",
+                  "leave bucket_size out, or write stage = 1 or 2");
+      }
+      return;
+    }
     edit.PlanFact("zero_stage", Value::Integer(stage_));
     const bool each = stage_ == 3 || (stage_ == 2 && reduce_ == "micro_batch");
     StateEdit state;
@@ -37,6 +50,7 @@ class Zero final : public Strategy {
         stage_ >= 2 && (each || !edit.Fact("zero.whole_gradients_until_reduced", true));
     state.reduce_each_micro_batch = each;
     Offload(edit, state);
+    Bucket(edit, state);
     edit.State(state);
     if (stage_ == 3) {
       edit.Hide({[](const TransferView& t) {
@@ -76,7 +90,21 @@ class Zero final : public Strategy {
     state.home_on_host = state.gradient_on_host = offload_ == "all";
   }
 
+  void Bucket(Editor& edit, StateEdit& state) const {
+    if (bucket_size_ == 0) return;
+    if (stage_ == 3) {
+      edit.Refuse("bucket_size", "stage 3 gathers and reduces block by block, not in buckets",
+                  "leave bucket_size out, or write stage = 1 or 2");
+      return;
+    }
+    state.bucket = bucket_size_;
+    // Where gradients lie side by side until the end of the step a bucket is a part of them.
+    state.bucket_copied =
+        state.reduce_each_micro_batch || edit.Fact("zero.copies_to_buckets", true);
+  }
+
   int stage_ = 1;
+  int bucket_size_ = 0;
   std::string reduce_ = "micro_batch";
   std::string offload_ = "none";
 };
