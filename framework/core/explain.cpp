@@ -504,10 +504,11 @@ class Explainer {
     for (std::size_t a = 0; a < kMaxAtoms; ++a) {
       if ((mask >> a & 1) && plan_.atom[a] > 1) with = static_cast<AtomMask>(with | (1u << a));
     }
+    AtomMask absent = 0;
     for (const Axis& axis : c_.edited.mesh.axes()) {
-      if (!axis.borrows && plan_.Size(axis.atoms) == 1)
-        mask = static_cast<AtomMask>(mask & ~axis.atoms);
+      if (!axis.borrows && plan_.Size(axis.atoms) == 1) absent |= axis.atoms;
     }
+    mask = static_cast<AtomMask>(mask & ~absent);
     for (const Axis& axis : c_.edited.mesh.axes()) {
       if (axis.borrows && (mask & axis.atoms & ~axis.spans) != 0 && (mask & ~axis.atoms) == 0 &&
           plan_.Size(mask) == plan_.Size(axis.atoms))
@@ -528,7 +529,7 @@ class Explainer {
       if (axis.borrows && plan_.Size(own) > 1 && plan_.Size(own) == plan_.Size(own & mask))
         with |= axis.atoms & ~axis.spans;
     }
-    return c_.edited.mesh.NameOf(with);
+    return c_.edited.mesh.NameOf(with, absent);
   }
 
   TransferEntry Transfer(const TransferRow& row, double layers) const {

@@ -74,10 +74,10 @@ class Finder {
     }
     Entry(true, model_, "weights", "made as they lie between uses", weights_);
     Entry(true, model_, "gradient buffers",
-          "made with the model where gradients are kept whole (Megatron-Core, ParamAndGradBuffer)",
+          "made with the model where gradients are kept whole (Megatron-LM, ParamAndGradBuffer)",
           buffers_);
     Entry(true, c_.optimizer_name, "optimizer state made from weights",
-          "master weights are copied when the optimizer is made (Megatron-Core, "
+          "master weights are copied when the optimizer is made (Megatron-LM, "
           "DistributedOptimizer)",
           early_);
     Rest(true);
@@ -96,7 +96,7 @@ class Finder {
             "of the first passes, before the first update makes the rest of the state", work);
     } else {
       Entry(false, c_.optimizer_name, "the rest of the optimizer state",
-            "made by the first update, when activations are gone (PyTorch, Adam._init_group)",
+            "made by the first update, when activations are gone (PyTorch, torch.optim)",
             late_);
     }
     Rest(false);

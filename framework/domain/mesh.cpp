@@ -66,7 +66,7 @@ AxisRole Mesh::RoleOf(AtomMask mask) const {
   return role;
 }
 
-std::string Mesh::NameOf(AtomMask mask) const {
+std::string Mesh::NameOf(AtomMask mask, AtomMask absent) const {
   std::string out;
   const auto append = [&out](const std::string& name) { out += (out.empty() ? "" : ".") + name; };
   for (const Axis& axis : axes_) {
@@ -75,7 +75,9 @@ std::string Mesh::NameOf(AtomMask mask) const {
   std::vector<std::string> parts;
   for (const bool borrows : {false, true}) {
     for (const Axis& axis : axes_) {
-      if (axis.borrows != borrows || axis.atoms == 0 || (axis.atoms & ~mask) != 0) continue;
+      if (axis.borrows != borrows || (axis.atoms & mask) == 0 ||
+          (axis.atoms & ~mask & ~absent) != 0)
+        continue;
       if (borrows) {
         parts.push_back(axis.name);
       } else {

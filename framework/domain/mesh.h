@@ -78,8 +78,9 @@ class SHARDLAB_EXPORT Mesh final {
   AxisId Find(AxisRole role) const;
   // The axis to which a transfer over these atoms is put down: that of its last (slowest) role.
   AxisRole RoleOf(AtomMask mask) const;
-  std::string NameOf(
-      AtomMask mask) const;  // "tensor", "data", "data.context"; by whole axes where possible
+  // "tensor", "data", "data.context"; by whole axes where possible. `absent`: atoms of axes of one
+  // rank; an axis is whole without them.
+  std::string NameOf(AtomMask mask, AtomMask absent = 0) const;
 
   // Rank order, fastest first: atoms in the order in which neighbouring ranks differ. An invalid id
   // stands for the pipeline ranks, which no tensor is cut along.

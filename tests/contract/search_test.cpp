@@ -111,7 +111,9 @@ TEST_F(Search, SameBytesForAnyNumberOfThreadsAndRowsAreSorted) {
   ASSERT_EQ(one["rows"].size(), 20u);
   for (std::size_t i = 0; i < 20; ++i) {
     const Json& row = one["rows"][i];
-    EXPECT_EQ(row["objective"], row["time"]["step_seconds"]);
+    // The search plays a shortened order of work: only the last digits may differ.
+    const double step = row["time"]["step_seconds"];
+    EXPECT_NEAR(row["objective"].get<double>(), step, 1e-12 * step);
     EXPECT_EQ(row["memory"]["fits"], true);
     if (i > 0) {
       EXPECT_GE(row["objective"], one["rows"][i - 1]["objective"]);

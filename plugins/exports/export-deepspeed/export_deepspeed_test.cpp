@@ -43,7 +43,7 @@ TEST(ExportDeepspeed, BucketsAreThePlans) {
       ExportExample({"strategy.zero.stage=2", "strategy.zero.bucket_size=500000000"});
   std::vector<std::string> missing;
   EXPECT_EQ(ExportedLines(example.exported, {"_bucket_size\":"}, &missing),
-            "\"reduce_bucket_size\": 500000000,\n  \"allgather_bucket_size\": 500000000,");
+            "\"reduce_bucket_size\": 500000000,\n\"allgather_bucket_size\": 500000000");
 }
 
 TEST(ExportDeepspeed, ThePipelineEngineRefusesZeRO3) {
