@@ -52,8 +52,8 @@ class Finder {
   struct Known {
     CellKey key;
     Position at;
-    bool done = false;         // while playing
-    std::vector<int> waiting;  // ranks that wait for it
+    bool done = false;              // while playing
+    std::vector<int> waiting = {};  // ranks that wait for it
   };
 
   static CellKey Key(const OrderCell& c) {

@@ -56,7 +56,7 @@ std::string Turned(const Json& state, const std::string& word) {
 // The choice that a letter, a number or its own text stands for; empty when it is none.
 std::string Chosen(const Json& choices, const std::string& line) {
   for (std::size_t i = 0; i < choices.size(); ++i) {
-    const std::string text = choices[i].get<std::string>();
+    auto text = choices[i].get<std::string>();
     const std::string letter(1, static_cast<char>('a' + i));
     if (line == text || line == letter || line == std::to_string(i + 1)) return text;
   }

@@ -128,7 +128,7 @@ class Runner {
       });
     } else if (!whole_) {
       SweepText text({sweep_.name, stored_.combinations, counts_, stored_.keys}, line_.style());
-      const absl::Status read = store_->EachRow(stored_, [&](const SweepRow& row) {
+      absl::Status read = store_->EachRow(stored_, [&](const SweepRow& row) {
         text.Add(row);
         return true;
       });

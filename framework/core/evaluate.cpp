@@ -351,7 +351,7 @@ double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrde
   double now = 0, late = 0, blocks = 0, backward = 0, slot = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     const int stage = StageOf(plan, rank, chunk, order);
-    double forward_slot = 0, backward_slot = 0, weights = 0;
+    double forward_slot = 0, backward_slot = 0, weights = 0, chunk_late = 0;
     for (std::size_t k = 0, classes = w.costs.size(); k < classes; ++k) {
       const double n = CountOf(c, plan, stage, chunk == 0, k);
       if (n == 0) continue;
@@ -360,8 +360,10 @@ double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrde
       backward_slot += n * cost.slot_backward;
       weights += n * cost.seconds[Index(Bucket::kWeightGradient)];
       now += n * cost.step_now;
-      late += n * cost.step_late;
+      chunk_late += n * cost.step_late;
     }
+    late += chunk_late;
+    w.chunk_late[Size(rank * plan.chunks + chunk)] = chunk_late;
     if (travels) FillPasses(c, plan, stage, chunk == 0, w);
     if (prefetch > 0) backward_slot += std::max(0.0, prefetch - (forward_slot + backward_slot));
     double* cost = &w.stage_cost[Size(stage) * 4];
@@ -385,6 +387,7 @@ double Time(const Composition& c, const Plan& plan, int rank, const CompiledOrde
   if (c.exposed_transfers) now += CopiesSeconds(c, plan, rank, order, w);
   const double behind = Trailing(late, blocks, backward);
   w.trailing[Size(rank)] = behind;
+  w.bucket[Size(rank)] = late / std::max(1.0, blocks);
   // What hides slows down the pass that hides it.
   return now + (1 - c.overlap_share) * (late - behind);
 }
@@ -410,7 +413,33 @@ void TimeAgain(const Plan& plan, int rank, const CompiledOrder* order, bool trav
   }
   w.slot[Size(rank)] = w.slot[Size(rank - 1)];
   w.trailing[Size(rank)] = w.trailing[Size(rank - 1)];
+  w.bucket[Size(rank)] = w.bucket[Size(rank - 1)];
+  std::copy_n(&w.chunk_late[Size((rank - 1) * plan.chunks)], plan.chunks,
+              &w.chunk_late[Size(rank * plan.chunks)]);
   w.step_end[Size(rank)] = w.step_end[Size(rank - 1)];
+}
+
+// Reductions of a chunk begin with its last pass, and go one after another; of the chunk that ends
+// last the last bucket is full when that pass ends. Seconds behind it.
+double PlayedTrailing(const Plan& plan, int rank, const CompiledOrder& order, const Workspace& w) {
+  const std::int32_t* const last = &order.chunk_last[Size(rank * plan.chunks)];
+  const double* const late = &w.chunk_late[Size(rank * plan.chunks)];
+  double stream = 0, done = -1;
+  for (int turn = 0; turn < plan.chunks; ++turn) {
+    int chunk = -1;
+    for (int i = 0; i < plan.chunks; ++i) {
+      if (w.ends[Size(last[i])] > done &&
+          (chunk < 0 || w.ends[Size(last[i])] < w.ends[Size(last[chunk])]))
+        chunk = i;
+    }
+    if (chunk < 0) break;  // two end at once only where they take no time
+    done = w.ends[Size(last[chunk])];
+    const double waits = turn + 1 < plan.chunks ? 0 : std::min(w.bucket[Size(rank)], late[chunk]);
+    const double begin = done - w.stage_cost[order.events[Size(last[chunk])].cost];
+    if (late[chunk] > waits) stream = std::max(stream, begin) + late[chunk] - waits;
+    if (waits > 0) stream = std::max(stream, done) + waits;
+  }
+  return std::max(0.0, stream - w.finish[Size(rank)]);
 }
 
 // And as much of each chunk is in flight.
@@ -433,7 +462,7 @@ void Parts(const Composition& c, const Plan& plan, int rank, const CompiledOrder
   const double copies = CopiesSeconds(c, plan, rank, order, w);
   (c.exposed_transfers ? sum.work.step_exposed
                        : sum.work.step_hidden)[Index(AxisRole::kPipeline)] += copies;
-  const double late = Sum(sum.trailing), behind = w.trailing[Size(rank)];
+  const double late = Sum(sum.trailing), behind = w.behind[Size(rank)];
   const double shown = behind + (1 - c.overlap_share) * (late - behind);
   for (std::size_t r = 0; r < kAxisRoles && late > 0; ++r) {
     sum.work.step_exposed[r] += sum.trailing[r] / late * shown;
@@ -510,12 +539,15 @@ void Workspace::Reserve(const Plan& plan, const CompiledOrder* order) {
     finish.resize(ranks);
     slot.resize(ranks);
     trailing.resize(ranks);
+    behind.resize(ranks);
+    bucket.resize(ranks);
     playing.resize(ranks);
     step_end.resize(ranks);
     update.resize(ranks);
   }
   const std::size_t cost = order == nullptr ? ranks * Size(plan.chunks) * 4 : order->CostCount();
   if (chunk_bytes.size() < 3 * Size(plan.chunks)) chunk_bytes.resize(3 * Size(plan.chunks));
+  if (chunk_late.size() < ranks * Size(plan.chunks)) chunk_late.resize(ranks * Size(plan.chunks));
   if (stage_cost.size() < cost) {
     stage_cost.resize(cost);
     passes.resize(cost);
@@ -675,8 +707,13 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
     // The last pass's own reductions, and those of the step, travel side by side.
     const PlayingRank& playing = w.playing[Size(r)];
     const double tail = travels ? std::max(0.0, playing.tail_end - playing.free) : 0;
+    const bool played = order != nullptr && !order->chunk_last.empty() && !travels &&
+                        !c.rules.reductions_after_pipeline;
+    w.behind[Size(r)] = played ? PlayedTrailing(plan, r, *order, w) : w.trailing[Size(r)];
+    // What hides slows down the pass that hides it.
+    const double slower = (1 - c.overlap_share) * (w.trailing[Size(r)] - w.behind[Size(r)]);
     const double end =
-        begin + std::max(w.trailing[Size(r)], tail) + w.step_end[Size(r)] + optimizer;
+        begin + std::max(w.behind[Size(r)], tail) + w.step_end[Size(r)] + slower + optimizer;
     if (r > 0 && end <= e.step) continue;
     e.step = end;
     e.time_rank = r;
@@ -698,7 +735,7 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
   }
   if (travels) {
     const PlayingRank& rank = w.playing[Size(e.time_rank)];
-    const double tail = std::max(0.0, rank.tail_end - rank.free - w.trailing[Size(e.time_rank)]);
+    const double tail = std::max(0.0, rank.tail_end - rank.free - w.behind[Size(e.time_rank)]);
     const std::size_t data = Index(AxisRole::kData);
     // What the passes took beyond their own work.
     const double shown = std::max(0.0, rank.busy - m * w.slot[Size(e.time_rank)]) + tail;

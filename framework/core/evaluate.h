@@ -90,8 +90,10 @@ class Workspace {
   std::vector<RankMemory> memory;                    // [pipeline rank]
   std::vector<double> finish, slot, step_end;        // [pipeline rank]
   std::vector<double> update;                        // [pipeline rank] the optimizer's seconds
-  // Of what trails the last backward pass, seconds behind that.
-  std::vector<double> trailing;      // [pipeline rank]
+  // Of what trails the last backward pass, seconds behind that: of all chunks together in closed
+  // form, and where one of them may end long before, as it is played.
+  std::vector<double> trailing, behind;    // [pipeline rank]
+  std::vector<double> chunk_late, bucket;  // [pipeline rank x chunks + chunk], [pipeline rank]
   std::vector<PassCost> passes;      // [stage x 4 + WorkKind], where traffic travels under passes
   std::vector<PlayingRank> playing;  // [pipeline rank], the same
   // Bytes of activations of one micro-batch, where weight gradients wait: as CompiledOrder's

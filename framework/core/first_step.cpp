@@ -96,8 +96,7 @@ class Finder {
             "of the first passes, before the first update makes the rest of the state", work);
     } else {
       Entry(false, c_.optimizer_name, "the rest of the optimizer state",
-            "made by the first update, when activations are gone (PyTorch, torch.optim)",
-            late_);
+            "made by the first update, when activations are gone (PyTorch, torch.optim)", late_);
     }
     Rest(false);
   }

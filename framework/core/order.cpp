@@ -36,6 +36,7 @@ class OrderCompiler {
     if (!IsComplete() || !Sort()) return WhyNot();
     CountInFlight();
     if (out_.splits_backward) FindStates();
+    if (out_.splits_backward && s.chunks > 1) FindChunkEnds();
     FindPeriod();
     return std::move(out_);
   }
@@ -74,6 +75,16 @@ class OrderCompiler {
           " stages equally often, or not equal shares of ", s.micro_batches, " micro-batches"));
     }
     return absl::OkStatus();
+  }
+
+  void FindChunkEnds() {
+    out_.chunk_last.assign(Size(out_.shape.ranks * out_.shape.chunks), -1);
+    for (std::size_t i = 0; i < out_.events.size(); ++i) {
+      const Work w = out_.works[i].kind == WorkKind::kFB ? out_.works[i].Backward() : out_.works[i];
+      if (w.kind != WorkKind::kB && w.kind != WorkKind::kW) continue;
+      out_.chunk_last[Size(out_.events[i].rank * out_.shape.chunks + w.chunk)] =
+          static_cast<std::int32_t>(i);
+    }
   }
 
   absl::Status Exists() const {
@@ -395,6 +406,9 @@ class OrderCompiler {
     }
     for (const std::int32_t last : out_.last) {
       if (Size(last) < p.end) reach = std::max(reach, p.end - Size(last));
+    }
+    for (const std::int32_t last : out_.chunk_last) {
+      if (Size(last) >= p.begin && Size(last) < p.end) reach = std::max(reach, p.end - Size(last));
     }
     // Whole periods are skipped, so the window must hold wherever the skip ends.
     p.reach = static_cast<std::uint32_t>(reach + p.length);

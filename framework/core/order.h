@@ -43,7 +43,10 @@ struct CompiledOrder {
   // for two other ranks is two events: one that costs nothing waits for the forward's input.
   std::vector<std::pair<int, int>> pairs;
   Period period;
-  std::vector<std::int32_t> last;   // [rank] its last event
+  std::vector<std::int32_t> last;  // [rank] its last event
+  // [rank x chunks + chunk] the last pass of each chunk's backward, where weight gradients wait and
+  // a chunk may be done long before its rank; else empty.
+  std::vector<std::int32_t> chunk_last;
   std::vector<std::int32_t> first;  // [rank]
   // [rank x chunks + chunk] chunks in flight, forward to the end of B or W, where the rank holds
   // most; and between the start of I and the end of W, where it holds most of those.

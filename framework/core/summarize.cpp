@@ -50,7 +50,8 @@ double OwnBubble(const Composition& c, const Plan& plan, const CompiledOrder& or
   } else {
     PlayOrder(order, w.stage_cost, 0, absl::MakeSpan(w.ends));
     const double start = w.ends[first] - w.stage_cost[order.events[first].cost];
-    own = w.ends[last] - start - plan.micro_batches / w.copies * w.slot[Size(r)];
+    const int passes = plan.micro_batches / w.copies;
+    own = w.ends[last] - start - passes * w.slot[Size(r)];
   }
   const double until_end = s.evaluation.time.bubble - s.exposed_pipeline;
   return own > 1e-12 * s.evaluation.step ? std::min(own, until_end) : 0;  // else rounding

@@ -48,7 +48,8 @@ struct SearchOptions {
   bool bounds = true;  // false: every legal plan is evaluated to the end
   // Where there is one, groups are searched by it, `jobs` of them at a time: by other processes,
   // say. As SearchOfGroup; `slot` is below `jobs`, and one call at a time has it.
-  std::function<SearchResult(int group, std::int64_t first, double to_beat, int slot)> elsewhere;
+  std::function<SearchResult(int group, std::int64_t first, double to_beat, int slot)> elsewhere =
+      {};
 };
 
 SearchResult RunSearch(const PluginRegistry& registry, const SearchGrid& grid,

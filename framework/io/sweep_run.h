@@ -58,7 +58,7 @@ struct SweepOptions {
   std::int64_t first = 0;  // a multiple of kSweepPiece: what was done before is left out
   // Where there is one, pieces [first, past) are played by it, `jobs` of them at a time: by other
   // processes, say, each with a SweepPlayer. `slot` is below `jobs`; one call at a time has it.
-  std::function<SweepPiece(std::int64_t first, std::int64_t past, int slot)> elsewhere;
+  std::function<SweepPiece(std::int64_t first, std::int64_t past, int slot)> elsewhere = {};
 };
 void RunSweep(const Sweep& sweep, const SweepOptions& options,
               const std::function<void(SweepPiece)>& consume);

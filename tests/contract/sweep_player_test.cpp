@@ -127,8 +127,8 @@ TEST_P(Layouts, GiveTheRowsOfPlansMadeAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sweeps, Layouts, ::testing::ValuesIn(kCases),
-                         [](const ::testing::TestParamInfo<Case>& info) {
-                           std::string name = info.param.name;
+                         [](const ::testing::TestParamInfo<Case>& tested) {
+                           std::string name = tested.param.name;
                            std::replace(name.begin(), name.end(), ' ', '_');
                            return name;
                          });
