@@ -120,7 +120,7 @@ def fit(binary, preset, work):
 
 
 def main():
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         raise SystemExit(__doc__)
     with tempfile.TemporaryDirectory() as work:
         (pathlib.Path(work) / "plugins").mkdir()
