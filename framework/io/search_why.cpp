@@ -267,6 +267,7 @@ std::string TimeDifference(double step, const TimeParts& time, double other_step
   });
   if (differences.size() > kMostParts) differences.resize(kMostParts);
   std::vector<std::string> words;
+  words.reserve(differences.size());
   for (const auto& [d, text] : differences) words.push_back(text);
   const double share = 100 * (other_step / step - 1);
   const std::string head = std::abs(share) < 0.005
