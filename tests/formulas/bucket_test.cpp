@@ -91,8 +91,8 @@ TEST(Buckets, LargerOnesPayFewerLatencies) {
   }
 }
 
-// What hides ends a bucket behind the last backward pass: of many less stays to be seen than of one,
-// as long as the pass covers the others and bytes, not latencies, take the time.
+// What hides ends a bucket behind the last backward pass: of many less stays to be seen than of
+// one, as long as the pass covers the others and bytes, not latencies, take the time.
 TEST(Buckets, TheLastOneIsSeen) {
   const auto wide = [](const std::string& zero) {
     std::string text = Model(zero);
