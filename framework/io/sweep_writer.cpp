@@ -169,7 +169,7 @@ absl::Status SweepWriter::Constants() {
     Statement insert(database_,
                      "INSERT INTO provenance (sweep, name, value, source) VALUES (?, ?, ?, ?)");
     insert.Bind(taken_.id).Bind(constant["name"]).Bind(value).Bind(constant["source"]);
-    if (const absl::Status done = insert.Done(); !done.ok()) return done;
+    if (absl::Status done = insert.Done(); !done.ok()) return done;
   }
   return absl::OkStatus();
 }
@@ -184,7 +184,7 @@ absl::Status SweepWriter::Update() {
   update.Bind(taken_.next).Bind(counts.considered).Bind(counts.illegal);
   update.Bind(counts.not_fitting).Bind(counts.pruned).Bind(counts.evaluated);
   update.Bind(counts.filtered).Bind(columns).Bind(taken_.id).Bind(stored_.next);
-  if (const absl::Status done = update.Done(); !done.ok()) return done;
+  if (absl::Status done = update.Done(); !done.ok()) return done;
   if (sqlite3_changes(database_) != 1)
     return absl::AbortedError("another process goes on with the same sweep");
   return absl::OkStatus();

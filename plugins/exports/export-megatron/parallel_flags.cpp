@@ -117,7 +117,8 @@ void ExpertFlags(const ExportInput& plan, Flags* flags) {
                 "Megatron-LM asks for sequence parallelism where experts meet tensor parallelism",
                 "set strategy.tensor.sequence_parallel = true");
   }
-  if (const double capacity = plan.Number("resolved.strategy.expert.capacity_factor")) {
+  if (const double capacity = plan.Number("resolved.strategy.expert.capacity_factor");
+      capacity > 0) {
     flags->push_back(absl::StrCat("--moe-expert-capacity-factor ", capacity));
     flags->emplace_back("--moe-pad-expert-input-to-capacity");
   }
