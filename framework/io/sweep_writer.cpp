@@ -151,7 +151,7 @@ absl::Status SweepWriter::Insert(const SweepRow& row) {
   for (const Cells* cells : {&row.keys, &row.cells}) {
     for (const Json& value : cells->values()) insert.Bind(value);
   }
-  const absl::Status done = insert.Done();
+  absl::Status done = insert.Done();
   insert.Reset();
   return done;
 }
