@@ -424,20 +424,21 @@ void TimeAgain(const Plan& plan, int rank, const CompiledOrder* order, bool trav
 double PlayedTrailing(const Plan& plan, int rank, const CompiledOrder& order, const Workspace& w) {
   const std::int32_t* const last = &order.chunk_last[Size(rank * plan.chunks)];
   const double* const late = &w.chunk_late[Size(rank * plan.chunks)];
-  double stream = 0, done = -1;
-  for (int turn = 0; turn < plan.chunks; ++turn) {
-    int chunk = -1;
+  const std::int32_t end = *std::max_element(last, last + plan.chunks);
+  double stream = 0;
+  std::int32_t done = -1;
+  while (done < end) {
+    std::int32_t event = end;  // events of a rank are in its order of work
     for (int i = 0; i < plan.chunks; ++i) {
-      if (w.ends[Size(last[i])] > done &&
-          (chunk < 0 || w.ends[Size(last[i])] < w.ends[Size(last[chunk])]))
-        chunk = i;
+      if (last[i] > done) event = std::min(event, last[i]);
     }
-    if (chunk < 0) break;  // two end at once only where they take no time
-    done = w.ends[Size(last[chunk])];
-    const double waits = turn + 1 < plan.chunks ? 0 : std::min(w.bucket[Size(rank)], late[chunk]);
-    const double begin = done - w.stage_cost[order.events[Size(last[chunk])].cost];
-    if (late[chunk] > waits) stream = std::max(stream, begin) + late[chunk] - waits;
-    if (waits > 0) stream = std::max(stream, done) + waits;
+    done = event;
+    const double seconds = late[std::find(last, last + plan.chunks, event) - last];
+    const double waits = event == end ? std::min(w.bucket[Size(rank)], seconds) : 0;
+    const double ends = w.ends[Size(event)];
+    const double begins = ends - w.stage_cost[order.events[Size(event)].cost];
+    if (seconds > waits) stream = std::max(stream, begins) + seconds - waits;
+    if (waits > 0) stream = std::max(stream, ends) + waits;
   }
   return std::max(0.0, stream - w.finish[Size(rank)]);
 }

@@ -14,27 +14,7 @@ constexpr double kAll = kLayers * kLayer + 2 * kVocabulary * kHidden + kHidden;
 constexpr const char* kWhole = "bucket_size = 500000000\n";  // DeepSpeed's default, in elements
 
 std::string Model(const std::string& zero, const std::string& rest = "") {
-  return R"(
-[model]
-plugin = "llama"
-layers = 4
-hidden = 256
-heads = 8
-ffn = 1024
-vocabulary = 512
-
-[hardware]
-plugin = "h100-dgx"
-nodes = 1
-
-[training]
-sequence_length = 512
-micro_batch_size = 2
-global_batch_size = 32
-
-[strategy.zero]
-)" + zero +
-         rest;
+  return SmallLlama("[strategy.zero]\n" + zero + rest, 2, 32);
 }
 
 struct Sum {

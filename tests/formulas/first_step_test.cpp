@@ -11,27 +11,7 @@ constexpr double kHidden = 256, kVocabulary = 512;
 constexpr double kLayer = 4 * kHidden * kHidden + 3 * kHidden * 1024 + 2 * kHidden;
 constexpr double kAll = 4 * kLayer + 2 * kVocabulary * kHidden + kHidden;
 
-std::string Model(const std::string& rest) {
-  return R"(
-[model]
-plugin = "llama"
-layers = 4
-hidden = 256
-heads = 8
-ffn = 1024
-vocabulary = 512
-
-[hardware]
-plugin = "h100-dgx"
-nodes = 1
-
-[training]
-sequence_length = 512
-micro_batch_size = 2
-global_batch_size = 16
-
-)" + rest;
-}
+std::string Model(const std::string& rest) { return SmallLlama(rest); }
 
 double Peak(const Planned& plan, const char* which) {
   return plan.rank(0)[std::string(which) + "_peak_bytes"].get<double>();

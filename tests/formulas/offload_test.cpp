@@ -14,27 +14,7 @@ constexpr double kRanks = 8;
 // The machine's constants, as `shardlab plan --format json` names them under provenance.
 constexpr double kLink = 55e9, kStream = 35e9;
 
-std::string Small(const std::string& rest) {
-  return R"(
-[model]
-plugin = "llama"
-layers = 4
-hidden = 256
-heads = 8
-ffn = 1024
-vocabulary = 512
-
-[hardware]
-plugin = "h100-dgx"
-nodes = 1
-
-[training]
-sequence_length = 512
-micro_batch_size = 1
-global_batch_size = 16
-
-)" + rest;
-}
+std::string Small(const std::string& rest) { return SmallLlama(rest, 1); }
 
 double Device(const Planned& plan) {
   return plan.Bytes(0, "parameters") + plan.Bytes(0, "gradients") + plan.Bytes(0, "optimizer");

@@ -44,4 +44,27 @@ inline Planned PlanText(const std::string& text, bool refused = false) {
   return plan;
 }
 
+// A Llama of four layers on one server, to which the rest of a scenario is written.
+inline std::string SmallLlama(const std::string& rest, int micro_batch_size = 2,
+                              int global_batch_size = 16) {
+  return R"(
+[model]
+plugin = "llama"
+layers = 4
+hidden = 256
+heads = 8
+ffn = 1024
+vocabulary = 512
+
+[hardware]
+plugin = "h100-dgx"
+nodes = 1
+
+[training]
+sequence_length = 512
+micro_batch_size = )" +
+         std::to_string(micro_batch_size) +
+         "\nglobal_batch_size = " + std::to_string(global_batch_size) + "\n\n" + rest;
+}
+
 }  // namespace shardlab

@@ -9,27 +9,7 @@ constexpr double kHidden = 256, kHeads = 8, kHeadDim = 32, kFfn = 1024;
 constexpr double kLayer = 4 * kHidden * kHeads * kHeadDim + 3 * kHidden * kFfn + 2 * kHidden;
 constexpr double kTokens = 2 * 512;  // of a micro-batch
 
-std::string Small(const std::string& rest) {
-  return R"(
-[model]
-plugin = "llama"
-layers = 4
-hidden = 256
-heads = 8
-ffn = 1024
-vocabulary = 512
-
-[hardware]
-plugin = "h100-dgx"
-nodes = 1
-
-[training]
-sequence_length = 512
-micro_batch_size = 2
-global_batch_size = 16
-
-)" + rest;
-}
+std::string Small(const std::string& rest) { return SmallLlama(rest); }
 
 TEST(Transient, FsdpHasAUnitOfWholeGradientsInBf16AndTheirBucketInFp32) {
   const Planned plan = PlanText(Small("[strategy.fsdp]\n"));

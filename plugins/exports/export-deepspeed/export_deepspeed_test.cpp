@@ -5,28 +5,13 @@
 
 #include <gtest/gtest.h>
 
-#include "io/export_plan.h"
-#include "support/plugins.h"
+#include "support/example_export.h"
 
 namespace shardlab::export_deepspeed {
 namespace {
 
-struct Example {
-  Diagnostics diagnostics;
-  ExportedPlan exported;
-};
-
-Example ExportExample(const std::vector<std::string>& sets) {
-  Example example;
-  const Scenario scenario =
-      ReadScenario(SHARDLAB_SOURCE_DIR "/plugins/exports/export-deepspeed/example.toml", sets,
-                   example.diagnostics);
-  example.exported = ExportPlan(BuiltPlugins(), "deepspeed", scenario, &example.diagnostics);
-  return example;
-}
-
 TEST(ExportDeepspeed, ConfigurationLoopAndLaunch) {
-  const Example example = ExportExample({});
+  const ExampleExport example = ExportExample("deepspeed", {});
   EXPECT_TRUE(example.diagnostics.empty());
   EXPECT_EQ(example.exported.version, "0.17.0");
   ASSERT_EQ(example.exported.files.size(), 3u);
@@ -39,15 +24,15 @@ TEST(ExportDeepspeed, ConfigurationLoopAndLaunch) {
 }
 
 TEST(ExportDeepspeed, BucketsAreThePlans) {
-  const Example example =
-      ExportExample({"strategy.zero.stage=2", "strategy.zero.bucket_size=500000000"});
+  const ExampleExport example =
+      ExportExample("deepspeed", {"strategy.zero.stage=2", "strategy.zero.bucket_size=500000000"});
   std::vector<std::string> missing;
   EXPECT_EQ(ExportedLines(example.exported, {"_bucket_size\":"}, &missing),
             "\"reduce_bucket_size\": 500000000,\n\"allgather_bucket_size\": 500000000");
 }
 
 TEST(ExportDeepspeed, ThePipelineEngineRefusesZeRO3) {
-  const Example example = ExportExample({"schedule.degree=4"});
+  const ExampleExport example = ExportExample("deepspeed", {"schedule.degree=4"});
   ASSERT_EQ(example.diagnostics.all().size(), 1u);
   EXPECT_EQ(example.diagnostics.all()[0].code, "export.unsupported");
   EXPECT_EQ(example.diagnostics.all()[0].place.key, "strategy.zero.stage");

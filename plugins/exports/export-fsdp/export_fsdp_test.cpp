@@ -5,27 +5,13 @@
 
 #include <gtest/gtest.h>
 
-#include "io/export_plan.h"
-#include "support/plugins.h"
+#include "support/example_export.h"
 
 namespace shardlab::export_fsdp {
 namespace {
 
-struct Example {
-  Diagnostics diagnostics;
-  ExportedPlan exported;
-};
-
-Example ExportExample(const std::vector<std::string>& sets) {
-  Example example;
-  const Scenario scenario = ReadScenario(
-      SHARDLAB_SOURCE_DIR "/plugins/exports/export-fsdp/example.toml", sets, example.diagnostics);
-  example.exported = ExportPlan(BuiltPlugins(), "fsdp", scenario, &example.diagnostics);
-  return example;
-}
-
 TEST(ExportFsdp, WrapsEachBlockThenTheRoot) {
-  const Example example = ExportExample({"precision.recipe=fsdp-mixed"});
+  const ExampleExport example = ExportExample("fsdp", {"precision.recipe=fsdp-mixed"});
   EXPECT_TRUE(example.diagnostics.empty());
   EXPECT_EQ(example.exported.version, "2.6.0");
   ASSERT_EQ(example.exported.files.size(), 1u);
@@ -36,8 +22,8 @@ TEST(ExportFsdp, WrapsEachBlockThenTheRoot) {
 }
 
 TEST(ExportFsdp, HasNoTensorOrPipelineDegree) {
-  const Example example = ExportExample(
-      {"precision.recipe=fsdp-mixed", "strategy.tensor.degree=8", "schedule.degree=2"});
+  const ExampleExport example = ExportExample(
+      "fsdp", {"precision.recipe=fsdp-mixed", "strategy.tensor.degree=8", "schedule.degree=2"});
   ASSERT_EQ(example.diagnostics.all().size(), 2u);
   for (const Diagnostic& d : example.diagnostics.all()) EXPECT_EQ(d.severity, Severity::kError);
 }

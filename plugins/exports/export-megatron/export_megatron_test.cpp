@@ -5,28 +5,13 @@
 
 #include <gtest/gtest.h>
 
-#include "io/export_plan.h"
-#include "support/plugins.h"
+#include "support/example_export.h"
 
 namespace shardlab::export_megatron {
 namespace {
 
-struct Example {
-  Diagnostics diagnostics;
-  ExportedPlan exported;
-};
-
-Example ExportExample(const std::vector<std::string>& sets) {
-  Example example;
-  const Scenario scenario =
-      ReadScenario(SHARDLAB_SOURCE_DIR "/plugins/exports/export-megatron/example.toml", sets,
-                   example.diagnostics);
-  example.exported = ExportPlan(BuiltPlugins(), "megatron", scenario, &example.diagnostics);
-  return example;
-}
-
 TEST(ExportMegatron, OneScriptInTheSpellingOfARelease) {
-  const Example example = ExportExample({});
+  const ExampleExport example = ExportExample("megatron", {});
   EXPECT_TRUE(example.diagnostics.empty());
   EXPECT_EQ(example.exported.framework, "Megatron-LM");
   EXPECT_EQ(example.exported.version, "core_v0.13.0");
@@ -42,7 +27,7 @@ TEST(ExportMegatron, OneScriptInTheSpellingOfARelease) {
 }
 
 TEST(ExportMegatron, ZeRO3IsRefusedAtItsLine) {
-  const Example example = ExportExample({"strategy.zero.stage=3"});
+  const ExampleExport example = ExportExample("megatron", {"strategy.zero.stage=3"});
   ASSERT_EQ(example.diagnostics.all().size(), 1u);
   EXPECT_EQ(example.diagnostics.all()[0].place.key, "strategy.zero.stage");
   EXPECT_FALSE(example.diagnostics.all()[0].hint.empty());
