@@ -7,9 +7,6 @@
 namespace shardlab {
 namespace {
 
-// Sums in another order differ by rounding; a bound stays below by more than that.
-constexpr double kRounding = 1 - 1e-9;
-
 std::size_t Index(Account account) { return static_cast<std::size_t>(account); }
 
 double StateBytes(const ClassCosts& cost) {

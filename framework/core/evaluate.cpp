@@ -11,9 +11,6 @@ namespace {
 
 constexpr std::size_t kF = 0, kI = 1, kW = 2, kB = 3;  // as WorkKind
 
-// Sums in another order differ by rounding; a bound stays below by more than that.
-constexpr double kRounding = 1 - 1e-9;
-
 std::size_t Index(AxisRole role) { return static_cast<std::size_t>(role); }
 std::size_t Index(Bucket bucket) { return static_cast<std::size_t>(bucket); }
 std::size_t Index(Account account) { return static_cast<std::size_t>(account); }

@@ -116,6 +116,9 @@ class Workspace {
 Evaluation Evaluate(const Composition& composition, const Plan& plan, const CompiledOrder* order,
                     Workspace& workspace, bool hops = true) noexcept;
 
+// Sums in another order differ by rounding; a bound stays below by more than that.
+inline constexpr double kRounding = 1 - 1e-9;
+
 // Layers of class `layer_class` on stage `stage` of the plan (1 for an end on its stage, a share
 // for kSpread).
 inline double LayersOn(const Composition& composition, const Plan& plan, int stage,
