@@ -23,6 +23,15 @@ double ThereAndBack(const Composition& c, const ClassCosts& cost) {
   return std::min(forward, third) + std::min(back, third);
 }
 
+// Of one layer what keeps a rank busy at the least. Collectives of an overlapped pair may hide.
+double Busy(const Composition& c, const ClassCosts& cost, bool pairs) {
+  double seconds = cost.slot_forward + cost.slot_backward;
+  if (!pairs) return seconds;
+  for (const std::uint8_t r : c.form.roles)
+    seconds -= cost.blocking_forward[r] + cost.blocking_backward[r];
+  return std::max(0.0, seconds);
+}
+
 // Activations of one micro-batch that wait for its backward pass.
 double KeptBytes(const Form::ClassRow& row, const ClassCosts& cost, double n) {
   return n * cost.bytes[kAccounts] +
@@ -84,10 +93,11 @@ double Bounds::FirstRank(const Composition& c, const Plan& plan, const Workspace
 PlanBound Bounds::Of(const Composition& c, const Plan& plan, const Workspace& w,
                      double most_seconds) {
   const std::vector<double>& layers = Layers(c, static_cast<std::size_t>(plan.split));
+  const bool pairs = plan.pipeline > 1 && c.rules.pairs_overlap && c.schedule->Pairs();
   PlanBound bound;
   for (std::size_t k = 0; k < layers.size(); ++k) {
     const ClassCosts& cost = w.costs[k];
-    bound.seconds += layers[k] * (cost.slot_forward + cost.slot_backward);
+    bound.seconds += layers[k] * Busy(c, cost, pairs);
     bound.bytes += layers[k] * StateBytes(cost);
   }
   bound.seconds *= kRounding * plan.micro_batches / plan.pipeline;

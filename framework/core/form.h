@@ -211,7 +211,9 @@ inline constexpr int kHostSlot = kAccounts + 7, kHostStateSlot = kAccounts + 8,
                      kHostUpdatedSlot = kAccounts + 9;
 // Buffers of which a rank has one for all layers of a class.
 inline constexpr int kSpareSlot = kAccounts + 10;
-inline constexpr int kMemorySlots = kAccounts + 11;
+// What a weight gradient that waits keeps alive, where that may be more than what was saved.
+inline constexpr int kWaitingSlot = kAccounts + 11;
+inline constexpr int kMemorySlots = kAccounts + 12;
 
 struct Form {
   std::vector<AtomMask> masks;  // [0] = 0

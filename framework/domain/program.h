@@ -95,10 +95,11 @@ enum class OpKind : std::uint8_t {
   kAdd,
   kBias,  // operand 0 + operand 1 where that lies; in the epilogue of the product before it: only
           // the gradient of operand 1 costs anything
-  kGatedSilu,  // silu(operand 0) * operand 1
+  kGatedSilu,  // silu(operand 0) * operand 1, times operand 2 where there is one
   kGelu,       // gelu(operand 0), by its tanh formula
   kRelu,       // max(operand 0, 0); its gradient reads the output
   kConcat,     // operand 0, then operand 1, along the output's last factor
+  kSum,        // of operand 0 over the factors that the output lacks
   kMaxReduce,  // maximum over the factors that the output lacks; no gradient
   kSumExp,     // sum of exp(operand 0 - operand 1) over the factors that the output lacks
   kLogLoss,    // log(operand 0) + operand 1 - operand 2
