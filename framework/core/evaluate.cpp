@@ -155,7 +155,10 @@ void AddTransfers(const Composition& c, const Plan& plan, Workspace& w) {
     }
     const double call = price.bucket > 0 ? CallBytes(c, plan, price, w) : Payload(price, w);
     w.transfer_seconds[i] =
-        c.network->TransferTime({price.collective, Bytes(call)}, w.span_of[price.mask]).value();
+        c.network
+            ->TransferTime({price.collective, Bytes(call), price.copies, price.domains},
+                           w.span_of[price.mask])
+            .value();
     if (price.bucket > 0) w.transfer_seconds[i] *= Payload(price, w) / call;
   }
   if (c.form.buckets) AddPieces(c, plan, w);

@@ -600,7 +600,7 @@ class Explainer {
       entry.span = w_.span_of[price.mask];
     }
     entry.group_size = entry.span.size;
-    const TransferShape shape{price.collective, Bytes(payload)};
+    const TransferShape shape{price.collective, Bytes(payload), price.copies, price.domains};
     entry.bytes_per_call = SentShare(price.collective, entry.group_size) * payload;
     entry.bytes = entry.count * entry.bytes_per_call;
     entry.tier = copy ? "host" : c_.hardware->machine().tiers[Size(entry.span.outermost)].name;

@@ -684,8 +684,13 @@ class Compiler {
         return;
       }
     }
-    row.price = PriceOf(
-        {step.collective, Mask(step.group), {block}, false, BytesOfCall(step), Copied(step)});
+    TransferPrice price{step.collective, Mask(step.group),  {block},
+                        false,           BytesOfCall(step), Copied(step)};
+    if (step.collective == Collective::kAllToAll) {
+      price.copies = tensor.copies;
+      price.domains = tensor.copy_domains;
+    }
+    row.price = PriceOf(std::move(price));
     form_.transfers.push_back(row);
   }
 

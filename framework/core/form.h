@@ -178,6 +178,8 @@ struct TransferPrice {
   bool ends = false;                   // between the first and the last pipeline rank
   double bucket = 0;  // bytes that go in one call, of a part of a layer or of many; 0: the payload
   bool copied = false;  // of gradients that are copied together for it
+  double copies = 0;    // of an all-to-all, as TransferShape
+  int domains = 0;
 
   friend bool operator==(const TransferPrice&, const TransferPrice&) = default;
 };

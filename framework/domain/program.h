@@ -70,6 +70,10 @@ struct SHARDLAB_EXPORT Tensor {
   bool keep_moved =
       false;  // saved for the backward pass as it was used, even where moving made it larger
   bool keep_after_forward = false;  // gathered for the forward pass and kept for the backward pass
+  // Rows of an all-to-all that are one token's, which cross to each scale-up domain once, and to so
+  // many of them at most; 0: each row goes by itself, no limit.
+  double copies = 0;
+  int copy_domains = 0;
   double bucket = 0;           // elements that are reduced or restored in one call; 0: a layer's
   bool bucket_copied = false;  // to where they lie side by side
   int unit = 1;                // layers whose homes are gathered as one
