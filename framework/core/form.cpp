@@ -371,7 +371,8 @@ class Compiler {
     OpPrice price;
     price.phase = phase;
     price.kind = op.kind;
-    price.flops = op.flops * (op.kind == OpKind::kProduct ? Density(op) : 1);
+    const bool dense = op.kind != OpKind::kProduct && op.kind != OpKind::kWork;
+    price.flops = op.flops * (dense ? 1 : Density(op));
     return price;
   }
 

@@ -145,16 +145,6 @@ LessonState StateOf(const PluginRegistry& registry, const LessonStep& step,
   return {sets, PlanLesson(registry, step.scenario, sets)};
 }
 
-std::vector<std::string> MergedSets(const std::vector<std::string>& sets,
-                                    const std::vector<std::string>& more) {
-  std::vector<std::string> out = sets;
-  for (const std::string& set : more) {
-    std::erase_if(out, [&](const std::string& old) { return KeyOf(old) == KeyOf(set); });
-    out.push_back(set);
-  }
-  return out;
-}
-
 void CheckKnobs(const LessonStep& step, const std::vector<std::string>& sets,
                 Diagnostics& diagnostics) {
   std::vector<std::string> keys;

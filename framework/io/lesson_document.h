@@ -35,10 +35,6 @@ struct LessonState {
 LessonState StateOf(const PluginRegistry& registry, const LessonStep& step,
                     const std::vector<std::string>& sets);
 
-// The settings with further ones: the last of a key counts.
-std::vector<std::string> MergedSets(const std::vector<std::string>& sets,
-                                    const std::vector<std::string>& more);
-
 // What a set may name: the step's knobs. Anything else is an error with the knobs.
 void CheckKnobs(const LessonStep& step, const std::vector<std::string>& sets,
                 Diagnostics& diagnostics);

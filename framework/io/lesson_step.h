@@ -17,7 +17,8 @@
 
 namespace shardlab {
 
-// A scenario with some keys set otherwise. `scenario` is the path of a file.
+// A scenario with some keys set otherwise. `scenario` is the path of a file; empty: the learner's
+// plan.
 struct LessonPlan {
   std::string id;
   std::string scenario;

@@ -177,6 +177,56 @@ TEST(ExportCommand, WhatAFrameworkRefusesAtItsStartIsRefusedHere) {
   EXPECT_THAT(experts.Errors(), Contains(AllOf(HasSubstr("experts"), HasSubstr("bf16"))));
 }
 
+// So do these, which a plan may well ask for.
+TEST(ExportCommand, MegatronsRulesForHeadsExpertsAndRanksAreKept) {
+  constexpr const char* kExperts = "scenarios/mixtral-8x7b-ep8-32-gpus.toml";
+  struct Refusal {
+    const char* scenario;
+    std::vector<std::string> sets;
+    const char* says;
+  };
+  const std::vector<Refusal> refusals = {
+      {kMegatron,
+       {"strategy.tensor.degree=16", "schedule.degree=1"},
+       "8 key-value heads over the tensor ranks"},
+      {kExperts, {"mesh.order=tp-cp-ep-pp-dp"}, "set mesh.order = \"tp-cp-ep-dp-pp\""},
+      {kExperts,
+       {"model.mlp_bias=true", "model.o_bias=true", "model.qkv_bias=true"},
+       "biases beside experts"},
+      {"scenarios/qwen3-30b-a3b-32-gpus.toml",
+       {"optimizer.plugin=sgd", "strategy.zero.offload=optimizer"},
+       "with Adam alone"},
+  };
+  for (const Refusal& c : refusals) {
+    SCOPED_TRACE(c.scenario + ::testing::PrintToString(c.sets));
+    const Exported exported = Export("megatron", c.scenario, c.sets);
+    EXPECT_EQ(exported.status, 2);
+    EXPECT_THAT(exported.Errors(), ElementsAre(HasSubstr(c.says)));
+  }
+  // Pipeline inside of the replicas, where experts have as many replicas as the rest.
+  const Exported same =
+      Export("megatron", kExperts,
+             {"mesh.order=tp-cp-ep-pp-dp", "strategy.expert.degree=1", "strategy.zero.stage=0"});
+  EXPECT_EQ(same.status, 0) << same.document.dump(2);
+  EXPECT_THAT(same.Text("train.sh"), HasSubstr("--use-tp-pp-dp-mapping"));
+  // The soft-max over one chosen expert is 1: Megatron-LM asks that it comes before the choice.
+  EXPECT_THAT(Export("megatron", kExperts, {"model.top_k=1"}).Text("train.sh"),
+              HasSubstr("--moe-router-pre-softmax"));
+}
+
+// Short moments are an optimizer of their own, which keeps less of the fp32 copy than is planned.
+TEST(ExportCommand, AShortCopyOfTheWeightsIsTold) {
+  const std::vector<std::string> moments = {"accounting=operator", "precision.recipe=megatron-bf16",
+                                            "precision.moments=bf16"};
+  const Exported exported = Export("megatron", kMegatron, moments);
+  EXPECT_EQ(exported.status, 0);
+  ASSERT_EQ(exported.document.at("diagnostics").size(), 1u);
+  EXPECT_EQ(exported.document.at("diagnostics")[0].at("code"), "export.differs");
+  const std::string script = exported.Text("train.sh");
+  for (const char* flag : {"--use-precision-aware-optimizer", "--exp-avg-dtype bf16"})
+    EXPECT_THAT(script, HasSubstr(flag));
+}
+
 TEST(ExportCommand, EverythingThatIsImpossibleIsToldAtOnce) {
   // Tensor and pipeline parallelism, a schedule, ZeRO-3 under a pipeline, an optimizer.
   const std::vector<std::string> sets = {"strategy.tensor.degree=2", "schedule.degree=4",

@@ -96,6 +96,26 @@ Json MegatronModel(const Flags& flags, std::int64_t entries) {
     model["experts"] = Number(flags, "num-experts", 0);
     model["top_k"] = Number(flags, "moe-router-topk", 2);
     model["expert_ffn"] = Number(flags, "moe-ffn-hidden-size", 0);
+    if (const std::int64_t shared = Number(flags, "moe-shared-expert-intermediate-size", 0)) {
+      model["shared_experts"] = 1;
+      model["shared_ffn"] = shared;
+    }
+    if (flags.contains("moe-layer-freq")) {
+      const std::string& pattern = flags.at("moe-layer-freq");
+      model["dense_layers"] = std::count(pattern.begin(), pattern.end(), '0');
+      model["ffn"] = Number(flags, "ffn-hidden-size", 4 * hidden);
+    }
+    if (flags.contains("multi-latent-attention")) {
+      // Without the flag the latents have no norms, and the model that many parameters less.
+      EXPECT_TRUE(flags.contains("qk-layernorm"));
+      model["qk_norm"] = "none";
+      for (const char* of_heads : {"kv_heads", "head_dim"}) model.erase(of_heads);
+      model["kv_lora"] = Number(flags, "kv-lora-rank", 32);
+      model["q_lora"] = Number(flags, "q-lora-rank", 0);
+      model["qk_nope"] = Number(flags, "qk-head-dim", 128);
+      model["qk_rope"] = Number(flags, "qk-pos-emb-head-dim", 64);
+      model["v_dim"] = Number(flags, "v-head-dim", 128);
+    }
     return model;
   }
   model["ffn"] = Number(flags, "ffn-hidden-size", 4 * hidden);
@@ -140,12 +160,25 @@ Json MegatronPrecision(const Flags& flags) {
   const bool wide = flags.contains("accumulate-allreduce-grads-in-fp32") ||
                     (weights == "bf16" && !flags.contains("grad-reduce-in-bf16"));
   const std::string gradients = wide ? "fp32" : weights;
-  return {{"parameters", weights},
+  if (flags.contains("fp8-format")) {
+    EXPECT_EQ(flags.at("fp8-recipe"), "delayed");
+  }
+  return {{"recipe", flags.contains("fp8-format") ? "megatron-fp8" : "megatron-bf16"},
+          {"parameters", weights},
           {"compute", flags.contains("fp8-format") ? "fp8" : weights},
           {"gradients", gradients},
           {"gradient_reduce", gradients},
-          {"master", "fp32"},
+          // Of an optimizer with short moments: what a bf16 weight lacks of fp32.
+          {"master", flags.contains("exp-avg-dtype") && weights == "bf16" ? "bf16" : "fp32"},
           {"moments", flags.contains("exp-avg-dtype") ? flags.at("exp-avg-dtype") : "fp32"}};
+}
+
+// What Transformer Engine knows (cp_comm_type); Megatron-LM hands the word through.
+std::string ContextMethod(const Flags& flags) {
+  static const std::map<std::string, std::string> methods = {
+      {"p2p", "ring"}, {"all_gather", "gather"}, {"a2a", "all-to-all"}};
+  const auto at = flags.find("cp-comm-type");
+  return at == flags.end() ? "ring" : methods.at(at->second);
 }
 
 // `entries` of the tokenizer; 0: the largest that the script allows.
@@ -163,7 +196,7 @@ Json PlanMegatron(const Json& first, const std::string& script, std::int64_t ent
       {"zero", {{"stage", flags.contains("use-distributed-optimizer") ? 1 : 0}}},
       {"data", {{"overlap", flags.contains("overlap-grad-reduce") ? "full" : "none"}}}};
   if (const std::int64_t context = Number(flags, "context-parallel-size", 1); context > 1)
-    strategy["context"] = {{"degree", context}, {"method", "ring"}};
+    strategy["context"] = {{"degree", context}, {"method", ContextMethod(flags)}};
   if (flags.contains("num-experts")) {
     // Left out, the experts' tensor degree is that of the layers.
     strategy["expert"] = {
@@ -214,11 +247,26 @@ TEST(SameBytes, MegatronsFlags) {
        {"accounting=operator",
         "strategy.checkpointing={mode=\"selective\",modules=[\"attention\"]}"}},
       {"lessons/17-megatron-flags/scenario.toml", {"strategy.context.degree=2"}},
+      {"lessons/17-megatron-flags/scenario.toml",
+       {"accounting=operator", "strategy.context.degree=2", "strategy.context.method=gather"}},
+      {"lessons/17-megatron-flags/scenario.toml",
+       {"accounting=operator", "strategy.tensor.degree=4", "strategy.context.degree=2",
+        "strategy.context.method=all-to-all"}},
+      {"lessons/17-megatron-flags/scenario.toml",
+       {"accounting=operator", "precision.recipe=megatron-fp8"}},
+      {"lessons/17-megatron-flags/scenario.toml",
+       {"accounting=operator", "precision.recipe=megatron-bf16", "precision.moments=bf16",
+        "precision.master=bf16"}},
       {"scenarios/70b-interleaved.toml", {}},
       {"scenarios/405b-uneven-stages.toml", {}},
       {"scenarios/gpt3-175b-tp8-pp8-a100.toml", {}},
       {"scenarios/mixtral-8x7b-ep8-32-gpus.toml", {}},
       {"scenarios/qwen3-30b-a3b-32-gpus.toml", {}},
+      // Latent attention, dense layers first, shared experts.
+      {"scenarios/qwen3-30b-a3b-32-gpus.toml",
+       {"model.preset=moonlight-16b-a3b", "strategy.expert.degree=8"}},
+      {"scenarios/qwen3-30b-a3b-32-gpus.toml",
+       {"model.preset=deepseek-v2", "strategy.expert.degree=32"}},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.scenario + ::testing::PrintToString(c.sets));

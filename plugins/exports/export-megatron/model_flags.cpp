@@ -39,6 +39,8 @@ void Refuse(const ExportInput& plan) {
   cannot(Is(plan, "shared_gate"), "shared_gate", "gate of the shared experts");
   const std::string activation = plan.Text("resolved.model.activation");
   cannot(activation == "relu", "activation", "plain ReLU");
+  cannot(Dimension(plan, "experts") > 0 && Is(plan, "mlp_bias"), "mlp_bias",
+         "biases beside experts, but those of queries, keys and values");
   const bool qkv = Is(plan, "qkv_bias"), o = Is(plan, "o_bias"), mlp = Is(plan, "mlp_bias");
   cannot(o != mlp || (o && !qkv), "o_bias",
          "such mixture of biases: all, none, or of queries, keys and values alone");
@@ -112,6 +114,8 @@ void Experts(const ExportInput& plan, Flags* flags) {
   const std::int64_t width = plan.Integer("resolved.model.expert_ffn", Dimension(plan, "ffn"));
   flags->push_back(absl::StrCat("--num-experts ", experts));
   flags->push_back(absl::StrCat("--moe-router-topk ", Dimension(plan, "top_k")));
+  // The soft-max of one score would be 1, whatever the score.
+  if (Dimension(plan, "top_k") == 1) flags->emplace_back("--moe-router-pre-softmax");
   flags->push_back(absl::StrCat("--moe-ffn-hidden-size ", width));
   flags->emplace_back("--moe-grouped-gemm");
   if (const std::int64_t shared = Dimension(plan, "shared_experts"); shared > 0) {
@@ -142,6 +146,7 @@ void LatentAttention(const ExportInput& plan, Flags* flags) {
   flags->push_back(absl::StrCat("--qk-head-dim ", Dimension(plan, "qk_nope")));
   flags->push_back(absl::StrCat("--qk-pos-emb-head-dim ", Dimension(plan, "qk_rope")));
   flags->push_back(absl::StrCat("--v-head-dim ", Dimension(plan, "v_dim")));
+  flags->emplace_back("--qk-layernorm");  // the norms of both latents
 }
 
 }  // namespace
