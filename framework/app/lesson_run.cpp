@@ -34,22 +34,42 @@ std::vector<std::string> WordsOf(const std::string& line) {
   return out;
 }
 
-// "2+": the next value of knob 2; empty when the line is no such thing or there is no next value.
-std::string Turned(const Json& state, const std::string& word) {
-  if (word.size() != 2 || word[0] < '1' || word[0] > '9' || (word[1] != '+' && word[1] != '-'))
+// "2+": knob 2 one value up; nothing when the word is no such thing.
+struct Turn {
+  std::size_t knob = 0;  // from 1, as state numbers them
+  bool up = true;
+};
+std::optional<Turn> ReadTurn(const std::string& word) {
+  Turn turn;
+  const char way = word.back();
+  const char* const end = word.data() + word.size() - 1;
+  const auto [read, error] = std::from_chars(word.data(), end, turn.knob);
+  if ((way != '+' && way != '-') || error != std::errc() || read != end) return std::nullopt;
+  turn.up = way == '+';
+  return turn;
+}
+
+// The setting that a turn means; empty, with why, when there is no such knob or no next value.
+std::string Turned(const Json& state, const Turn& turn, std::string* why) {
+  const Json& knobs = state.at("knobs");
+  if (turn.knob < 1 || turn.knob > knobs.size()) {
+    *why = knobs.empty()
+               ? "this step has no knobs"
+               : absl::StrCat("there is no knob ", turn.knob, ", only 1 to ", knobs.size());
     return "";
-  const std::size_t index = static_cast<std::size_t>(word[0] - '1');
-  if (index >= state.at("knobs").size()) return "";
-  const Json& knob = state.at("knobs")[index];
+  }
+  const Json& knob = knobs[turn.knob - 1];
   const Json& values = knob.at("values");
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i].at("value") != knob.at("value")) continue;
-    const std::size_t next = word[1] == '+' ? i + 1 : i - 1;  // wraps below zero, and is refused
-    if (next >= values.size()) return "";
+    const std::size_t next = turn.up ? i + 1 : i - 1;  // wraps below zero, and is refused
+    if (next >= values.size()) break;
     const Json& value = values[next].at("value");
     return absl::StrCat(knob.at("key").get<std::string>(), "=",
                         value.is_string() ? value.get<std::string>() : value.dump());
   }
+  *why = absl::StrCat("knob ", turn.knob, " has no value ", turn.up ? "above" : "below",
+                      " this one; state lists them, and set takes any");
   return "";
 }
 
@@ -189,8 +209,13 @@ class Run {
       const ReplanWords replan = ReadReplan(rest);
       Tell(session_.Replan(step_, replan.sets, replan.event, std::nullopt, replan.steps),
            LessonJobText);
-    } else if (const std::string set = Turned(session_.State(step_), verb); !set.empty()) {
-      Tell(session_.Set(step_, {set}), LessonStateText);
+    } else if (const std::optional<Turn> turn = ReadTurn(verb); turn && words.size() == 1) {
+      std::string why;
+      const std::string set = Turned(session_.State(step_), *turn, &why);
+      if (set.empty())
+        out_ << why << "\n";
+      else
+        Tell(session_.Set(step_, {set}), LessonStateText);
     } else if (asks) {
       const Json graded = session_.Check(step_, question_, seed_, line);
       Tell(graded, LessonGradeText);

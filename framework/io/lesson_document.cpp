@@ -120,8 +120,14 @@ Json GaugesDocument(const LessonPlanned& planned) {
     totals.push_back(rank.at("total_bytes"));
   }
   const double capacity = memory.at("capacity_bytes").get<double>();
-  double exposed = 0;
-  for (const auto& [axis, seconds] : time.at("exposed").items()) exposed += seconds.get<double>();
+  const auto sum = [&](const char* of) {
+    double seconds = 0;
+    for (const auto& [axis, part] : time.at(of).items()) seconds += part.get<double>();
+    return seconds;
+  };
+  double compute = 0;
+  for (const char* part : {"forward_seconds", "backward_seconds", "recompute_seconds"})
+    compute += time.at(part).get<double>();
   return {{"legal", true},
           {"fits", memory.at("fits")},
           {"verdict", memory.at("verdict")},
@@ -134,7 +140,9 @@ Json GaugesDocument(const LessonPlanned& planned) {
           {"data", plan.at("plan").at("data")},
           {"micro_batches", plan.at("plan").at("micro_batches")},
           {"step_seconds", time.at("step_seconds")},
-          {"exposed_seconds", exposed},
+          {"compute_seconds", compute},
+          {"hidden_seconds", sum("hidden")},
+          {"exposed_seconds", sum("exposed")},
           {"bubble_fraction", time.at("bubble_fraction")},
           {"mfu", plan.at("throughput").at("mfu")},
           {"tokens_per_second", plan.at("throughput").at("tokens_per_second")}};

@@ -47,7 +47,8 @@ nlohmann::ordered_json GoalDocument(const PluginRegistry& registry, const Lesson
 nlohmann::ordered_json StateDocument(const PluginRegistry& registry, const LessonStep& step,
                                      const LessonState& state);
 
-// {legal, reason, fits, verdict, peak_bytes, headroom_bytes, step_seconds, mfu, ...}
+// {legal, reason, fits, verdict, peak_bytes, headroom_bytes, step_seconds, compute_seconds,
+// hidden_seconds and exposed_seconds of traffic, mfu, ...}
 nlohmann::ordered_json GaugesDocument(const LessonPlanned& planned);
 
 }  // namespace shardlab

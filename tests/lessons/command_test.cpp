@@ -50,6 +50,13 @@ TEST_F(LessonCommandTest, AnAnswerMayBeginWithADash) {
   EXPECT_EQ(Ask({"check", "one-gpu-70b", ""}).at("correct"), false);
 }
 
+TEST_F(LessonCommandTest, AnAnswerMayStandBehindTheOptions) {
+  const Json asked = Ask({"check", "drill-megatron-tp", "--question", "3"});
+  EXPECT_TRUE(asked.at("correct").is_null());
+  EXPECT_EQ(Ask({"check", "drill-megatron-tp", "--question", "3", "none"}).at("correct"), true);
+  EXPECT_EQ(Ask({"check", "one-gpu-70b", "--question", "1", "14"}).at("slip"), "rounded_down");
+}
+
 TEST_F(LessonCommandTest, TheSameSeedAsksTheSame) {
   const std::vector<std::string> args = {"check", "drill-bubble", "--seed", "7"};
   EXPECT_EQ(Ask(args).at("text"), Ask(args).at("text"));
@@ -143,6 +150,44 @@ TEST_F(LessonCommandTest, ARefusedSettingIsNoEnd) {
             0);
   EXPECT_NE(out_.find("no  "), std::string::npos) << out_;
   EXPECT_NE(out_.find("This step is done"), std::string::npos) << out_;
+}
+
+// Knobs have numbers of any length, and where one ends is no wrong answer.
+TEST_F(LessonCommandTest, KnobsAreTurnedToTheirEndsAndNoFurther) {
+  EXPECT_EQ(Run({"run", "3"}, "1+\n1-\n1-\n9+\n0+\nquit\n"), 0);
+  EXPECT_NE(out_.find("knob 1 has no value below this one"), std::string::npos) << out_;
+  EXPECT_NE(out_.find("there is no knob 9, only 1 to 3"), std::string::npos) << out_;
+  EXPECT_NE(out_.find("there is no knob 0"), std::string::npos) << out_;
+  EXPECT_EQ(Ask({"state", "3"}).at("set")[0], "strategy.zero.stage=0");
+  EXPECT_EQ(Ask({"check", "3", "1"}).at("tries"), 1);
+  EXPECT_EQ(Run({"run", "17"}, "10+\nquit\n"), 0);
+  EXPECT_EQ(Ask({"state", "17"}).at("set")[0], "strategy.checkpointing.mode=full") << out_;
+}
+
+// Compute and traffic of a step side by side. ZeRO-3 over 32 GPUs hides behind compute on a network
+// of whole servers, and what a single port cannot hide comes behind it.
+TEST_F(LessonCommandTest, LanesShowWhatTrafficHides) {
+  const Json rail = Ask({"state", "zero-wire"}).at("gauges");
+  EXPECT_EQ(rail.at("exposed_seconds"), 0);
+  EXPECT_NEAR(rail.at("hidden_seconds").get<double>(), 1.025, 1e-3);
+  const Json flat = Ask({"set", "zero-wire", "hardware.network=flat"}).at("gauges");
+  EXPECT_NEAR(flat.at("compute_seconds").get<double>(), 3.506, 1e-3);
+  EXPECT_NEAR(flat.at("hidden_seconds").get<double>() + flat.at("exposed_seconds").get<double>(),
+              8.202, 1e-3);
+  EXPECT_EQ(Run({"state", "zero-wire"}), 0);
+  EXPECT_NE(out_.find("traffic ==="), std::string::npos) << out_;
+  EXPECT_NE(out_.find("!!! 8.202 s"), std::string::npos) << out_;
+}
+
+// Blocks of step 19: 1.7113 GB each while they are whole, beside 41.786 GB.
+TEST_F(LessonCommandTest, WrappingMoreBlocksNeedsMoreAtOnce) {
+  const std::string one = Ask({"state", "fsdp-code"}).at("live");
+  EXPECT_NE(one.find("1 of the 80 blocks: 1.7113 GB"), std::string::npos) << one;
+  const std::string all = Ask({"set", "19", "strategy.fsdp.blocks_per_unit=80"}).at("live");
+  EXPECT_NE(all.find("80 of the 80 blocks: 136.90 GB while it is whole,\n178.69 GB"),
+            std::string::npos)
+      << all;
+  EXPECT_NE(all.find("range(0, len(layers), 80)"), std::string::npos) << all;
 }
 
 TEST_F(LessonCommandTest, AGuessComesFirstAndIsNotGraded) {

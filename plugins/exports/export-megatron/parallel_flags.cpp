@@ -112,13 +112,21 @@ void StateFlags(const ExportInput& plan, Flags* flags) {
   }
 }
 
+// Tensor ranks that share an expert: those that neither hold others nor repeat it. Without expert
+// ranks these are all tensor ranks, whatever a strategy calls its own.
+std::int64_t ExpertTensor(const ExportInput& plan) {
+  const std::int64_t of_stage = plan.Integer("hardware.devices", 1) /
+                                std::max<std::int64_t>(1, plan.Integer("plan.pipeline", 1));
+  return std::max<std::int64_t>(
+      1, of_stage / (plan.Integer("plan.expert", 1) * plan.Integer("plan.expert_data", of_stage)));
+}
+
 void ExpertFlags(const ExportInput& plan, Flags* flags) {
   if (plan.Integer("resolved.model.experts") == 0) return;
   const std::int64_t tensor = plan.Integer("plan.tensor", 1);
   flags->push_back(absl::StrCat("--expert-model-parallel-size ", plan.Integer("plan.expert", 1)));
   // Left out, it is the tensor degree.
-  flags->push_back(
-      absl::StrCat("--expert-tensor-parallel-size ", plan.Integer("plan.expert_tensor", 1)));
+  flags->push_back(absl::StrCat("--expert-tensor-parallel-size ", ExpertTensor(plan)));
   flags->emplace_back("--moe-token-dispatcher-type alltoall");
   if (tensor > 1 && !plan.Boolean("plan.sequence_parallel")) {
     plan.Cannot("strategy.tensor.sequence_parallel",
@@ -143,8 +151,7 @@ void OrderFlags(const ExportInput& plan, Flags* flags) {
     return;
   }
   flags->emplace_back("--use-tp-pp-dp-mapping");
-  const std::int64_t experts =
-                         plan.Integer("plan.expert", 1) * plan.Integer("plan.expert_tensor", 1),
+  const std::int64_t experts = plan.Integer("plan.expert", 1) * ExpertTensor(plan),
                      others = plan.Integer("plan.tensor", 1) * plan.Integer("plan.context", 1);
   if (plan.Integer("resolved.model.experts") == 0 || plan.Integer("plan.pipeline", 1) == 1 ||
       experts == others)
