@@ -23,7 +23,8 @@ constexpr const char* kHelp =
     "  load N              turns all knobs to plan N, where the step lists plans\n"
     "  state               the plan, the knobs and their legal values\n"
     "  submit              starts the job with the plan as it is\n"
-    "  replan KEY=VALUE ... [event NAME] [steps N]   changes the running job\n"
+    "  replan [KEY=VALUE ...] [event NAME] [steps N]   changes the running job, to\n"
+    "                      the plan as it is set where nothing is named\n"
     "  show                the text again;  figures: every figure of it, by name\n"
     "  skip                the next question;  quit: leave, progress is kept\n";
 

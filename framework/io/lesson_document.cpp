@@ -148,6 +148,16 @@ Json GaugesDocument(const LessonPlanned& planned) {
           {"tokens_per_second", plan.at("throughput").at("tokens_per_second")}};
 }
 
+Json ChangesDocument(const LessonStep& step, const LessonState& from, const LessonState& to) {
+  Json changes = Json::array();
+  for (const LessonKnob& knob : step.knobs) {
+    const Json was = Current(from, knob.key), is = Current(to, knob.key);
+    if (was != is)
+      changes.push_back({{"key", knob.key}, {"label", knob.label}, {"from", was}, {"to", is}});
+  }
+  return changes;
+}
+
 LessonState StateOf(const PluginRegistry& registry, const LessonStep& step,
                     const std::vector<std::string>& sets) {
   return {sets, PlanLesson(registry, step.scenario, sets)};

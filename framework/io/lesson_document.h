@@ -47,6 +47,10 @@ nlohmann::ordered_json GoalDocument(const PluginRegistry& registry, const Lesson
 nlohmann::ordered_json StateDocument(const PluginRegistry& registry, const LessonStep& step,
                                      const LessonState& state);
 
+// What the knobs are in one state and are not in the other: [{key, label, from, to}].
+nlohmann::ordered_json ChangesDocument(const LessonStep& step, const LessonState& from,
+                                       const LessonState& to);
+
 // {legal, reason, fits, verdict, peak_bytes, headroom_bytes, step_seconds, compute_seconds,
 // hidden_seconds and exposed_seconds of traffic, mfu, ...}
 nlohmann::ordered_json GaugesDocument(const LessonPlanned& planned);

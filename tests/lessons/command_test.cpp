@@ -101,12 +101,35 @@ TEST_F(LessonCommandTest, AJobIsSubmittedAndReplanned) {
   EXPECT_EQ(answer.at("accepted"), true) << answer.at("reason");
   EXPECT_NEAR(answer.at("cost_seconds").get<double>(), 169.4, 0.1);
   EXPECT_EQ(answer.at("break_even_steps"), 109.0);
-  EXPECT_EQ(answer.at("done"), true);
+  EXPECT_EQ(answer.at("done"), false);  // something must have happened to the job as well
   answer = Ask({"replan", "playground-replan", "schedule.degree=1", "--event", "lost-server"});
   EXPECT_EQ(answer.at("accepted"), false);  // three replicas do not divide 128
   const std::string reason = answer.at("reason");
   EXPECT_NE(reason.find("126"), std::string::npos) << reason;
   EXPECT_NE(reason.find("129"), std::string::npos) << reason;
+  const std::vector<std::string> fsdp = {"replan",
+                                         "playground-replan",
+                                         "--event",
+                                         "lost-server",
+                                         "schedule.degree=1",
+                                         "strategy.tensor.degree=1",
+                                         "strategy.tensor.sequence_parallel=false",
+                                         "strategy.zero.stage=3",
+                                         "strategy.checkpointing.mode=full",
+                                         "training.global_batch_size=120"};
+  std::vector<std::string> worse = fsdp;  // TP8 FSDP3 fits, and waits for its gathers
+  worse[5] = "strategy.tensor.degree=8";
+  worse[6] = "strategy.tensor.sequence_parallel=true";
+  worse[8] = "strategy.checkpointing.mode=none";
+  worse.back() = "training.global_batch_size=129";
+  answer = Ask(worse);
+  EXPECT_EQ(answer.at("accepted"), true) << answer.at("reason");
+  EXPECT_EQ(answer.at("goal").at("reached"), false);
+  EXPECT_EQ(answer.at("done"), false);
+  answer = Ask(fsdp);
+  EXPECT_EQ(answer.at("accepted"), true) << answer.at("reason");
+  EXPECT_EQ(answer.at("goal").at("reached"), true) << answer.at("goal");
+  EXPECT_EQ(answer.at("done"), true);
 }
 
 TEST_F(LessonCommandTest, NothingIsWiderThanTheTerminal) {
@@ -141,6 +164,26 @@ TEST_F(LessonCommandTest, AStepIsDoneFromAPipe) {
   EXPECT_NE(out_.find("This step is done"), std::string::npos) << out_;
   EXPECT_EQ(Run({"run", "zero-wire"}, ""), 0);  // the input ends at once
   EXPECT_EQ(out_.find('\x1b'), std::string::npos);
+}
+
+// `set` makes a draft, `replan` alone applies it; a job that goes on as it was has no pause.
+TEST_F(LessonCommandTest, ADraftIsAppliedAndAnUnchangedJobGoesOn) {
+  Json answer = Ask({"replan", "22", "--steps", "10"});
+  EXPECT_EQ(answer.at("cost_seconds"), 0.0);
+  EXPECT_TRUE(answer.at("changes").empty());
+  EXPECT_EQ(answer.at("job").at("steps"), 10);
+  EXPECT_NEAR(answer.at("job").at("clock_seconds").get<double>(), 187.0, 0.1);
+  Ask({"set", "22", "strategy.tensor.degree=8", "strategy.tensor.sequence_parallel=true",
+       "schedule.degree=2", "strategy.zero.stage=1", "strategy.checkpointing.mode=none"});
+  answer = Ask({"replan", "22"});
+  EXPECT_NEAR(answer.at("cost_seconds").get<double>(), 169.4, 0.1);
+  EXPECT_EQ(answer.at("goal").at("reached"), true);
+  ASSERT_EQ(answer.at("changes").size(), 5u) << answer.at("changes");
+  EXPECT_EQ(answer.at("changes")[0].at("key"), "strategy.tensor.degree");
+  EXPECT_EQ(answer.at("changes")[0].at("from"), 1);
+  EXPECT_EQ(answer.at("changes")[0].at("to"), 8);
+  EXPECT_EQ(Run({"replan", "22", "strategy.checkpointing.mode=full"}), 0);
+  EXPECT_NE(out_.find("changes: recomputation none -> full"), std::string::npos) << out_;
 }
 
 // An illegal setting is told, and does not stand in the way of those that follow.
