@@ -275,7 +275,7 @@ Json ShowDocument(const PluginRegistry& registry, const LessonStep& step,
   for (std::size_t i = 0; i < step.questions.size(); ++i) {
     const AskedQuestion asked = AskQuestion(registry, step, i, std::nullopt);
     if (!asked.problem.empty()) problems->push_back(asked.problem);
-    static constexpr const char* kKinds[] = {"number", "fraction", "integer", "text"};
+    static constexpr const char* kKinds[] = {"number", "fraction", "integer", "text", "match"};
     questions.push_back({{"question", i + 1},
                          {"kind", kKinds[static_cast<int>(asked.kind)]},
                          {"text", asked.text},
