@@ -193,6 +193,10 @@ TEST(ExportCommand, MegatronsRulesForHeadsExpertsAndRanksAreKept) {
       {kExperts,
        {"model.mlp_bias=true", "model.o_bias=true", "model.qkv_bias=true"},
        "biases beside experts"},
+      {kMegatron,
+       {"precision.parameters=fp32", "precision.compute=fp32", "precision.gradients=fp32",
+        "precision.gradient_reduce=fp32", "precision.master=none"},
+       "16 bits, not in fp32"},
       {"scenarios/qwen3-30b-a3b-32-gpus.toml",
        {"optimizer.plugin=sgd", "strategy.zero.offload=optimizer"},
        "with Adam alone"},
@@ -234,6 +238,18 @@ TEST(ExportCommand, ACorrectionOfTheRoutersScoresIsABuffer) {
     EXPECT_THAT(known.Text("train.sh"), HasSubstr(flag));
   EXPECT_THAT(Export("megatron", kExperts, {"model.router_bias=true"}).Errors(),
               ElementsAre(HasSubstr("bias in the router's product")));
+}
+
+// DeepSeek-V3's recipe keeps inputs of products in fp8; a flag for that there is none.
+TEST(ExportCommand, WhatIsKeptInFp8IsTold) {
+  const Exported exported =
+      Export("megatron", kMegatron, {"accounting=operator", "precision.recipe=deepseek-fp8"});
+  EXPECT_EQ(exported.status, 0);
+  EXPECT_THAT(Differences(exported), Contains(AllOf(HasSubstr("fp8"), HasSubstr("backward pass"))));
+  EXPECT_THAT(exported.Text("train.sh"), HasSubstr("--fp8-recipe delayed"));
+  EXPECT_THAT(Differences(Export("megatron", kMegatron,
+                                 {"accounting=operator", "precision.recipe=megatron-fp8"})),
+              ElementsAre());
 }
 
 // Short moments are an optimizer of their own, which keeps less of the fp32 copy than is planned.

@@ -64,15 +64,7 @@ void ScheduleFlags(const ExportInput& plan, Flags* flags) {
   if (chunks == 1) return;
   const std::int64_t automatic = micro_batches / std::max<std::int64_t>(1, micro_batches / ranks);
   const std::int64_t group = plan.Integer("resolved.schedule.group", automatic);
-  // What is left over of the last group must fill the pipeline too.
-  const std::int64_t rest = group > 0 ? micro_batches % group : 0;
-  if (group > micro_batches || (rest > 0 && rest < ranks)) {
-    plan.Cannot("schedule.group",
-                absl::StrCat("Megatron-LM asks for groups of at most the ", micro_batches,
-                             " micro-batches, of which none or ", ranks,
-                             " and more are left over, and ", group, " leaves ", rest),
-                absl::StrCat("set schedule.group = ", ranks));
-  } else if (group < ranks) {
+  if (group < ranks) {
     plan.Cannot("training.global_batch_size",
                 absl::StrCat("Megatron-LM interleaves groups of at least ", ranks,
                              " micro-batches (its pipeline degree), here there are ", group),
@@ -161,6 +153,16 @@ void OrderFlags(const ExportInput& plan, Flags* flags) {
                            "replicas of experts as of all else, so for ",
                            others, " expert ranks x expert tensor ranks, not ", experts),
               "set mesh.order = \"tp-cp-ep-dp-pp\"");
+}
+
+// Whether a recipe has numbers of what is kept for the backward pass.
+bool KeepsNarrower(const ExportInput& plan) {
+  const Value* constants = plan.Find("provenance");
+  if (constants == nullptr) return false;
+  return std::any_of(constants->array.begin(), constants->array.end(), [](const Value& one) {
+    const Value* name = one.Find("name");
+    return name != nullptr && name->text.rfind("precision.saved.", 0) == 0;
+  });
 }
 
 }  // namespace
@@ -292,11 +294,18 @@ Flags PrecisionFlags(const ExportInput& plan) {
   if (compute == "fp8") {
     flags.emplace_back("--fp8-format hybrid");
     flags.emplace_back("--fp8-recipe delayed");
+    if (KeepsNarrower(plan)) {
+      plan.Differs("precision.recipe",
+                   "the plan keeps inputs in fp8 for the backward pass, and Megatron-LM "
+                   "core_v0.13.0 has no flag for what is kept: Transformer Engine decides",
+                   "plan with precision.recipe = \"megatron-fp8\" to have them in bf16");
+    }
   } else if (compute != weights) {
     plan.Cannot(
         "precision.compute",
         absl::StrCat("Megatron-LM computes in the weights' dtype, ", weights, ", not in ", compute),
-        absl::StrCat("set precision.compute = \"", weights, "\""));
+        weights == "fp32" ? "set precision.recipe = \"megatron-bf16\""
+                          : absl::StrCat("set precision.compute = \"", weights, "\""));
   }
   // bf16 alone means that gradients are summed and reduced in 4 bytes; fp16 alone that they are
   // not.
@@ -332,9 +341,12 @@ Flags PrecisionFlags(const ExportInput& plan) {
                              " moments only in its distributed optimizer, as bf16 or fp16"),
                 "set precision.moments = \"fp32\", or strategy.zero.stage = 1 with bf16");
   }
-  flags.push_back(plan.Text("resolved.training.attention") == "fused"
-                      ? "--attention-backend flash"
-                      : "--attention-backend unfused");
+  const bool fused = plan.Text("resolved.training.attention") == "fused";
+  flags.emplace_back(fused ? "--attention-backend flash" : "--attention-backend unfused");
+  if (fused && weights == "fp32") {
+    plan.Cannot("training.attention", "FlashAttention works in 16 bits, not in fp32",
+                "set training.attention = \"eager\", or precision.recipe = \"megatron-bf16\"");
+  }
   return flags;
 }
 
