@@ -25,6 +25,8 @@ Json NewJob(const std::vector<std::string>& sets) {
   return {{"set", sets}, {"event", nullptr}, {"steps", 0}, {"clock_seconds", 0.0}, {"tokens", 0.0}};
 }
 
+constexpr std::uint64_t kMostSteps = 1'000'000'000;  // of a job between two changes
+
 // The job after `steps` more steps of its plan.
 Json Advanced(Json job, const LessonPlanned& plan, std::uint64_t steps) {
   if (plan.document.is_null() || steps == 0) return job;
@@ -268,6 +270,13 @@ Json LessonSession::Replan(const LessonStep& step, const std::vector<std::string
                            std::uint64_t steps) {
   if (step.restart_seconds.empty()) {
     diagnostics_.Error("lesson.replan", {}, absl::StrCat("no job runs in ", step.slug));
+    return nullptr;
+  }
+  if (steps > kMostSteps) {
+    diagnostics_.Error("lesson.steps", {},
+                       absl::StrCat("a job runs at most ", WithThousands(static_cast<long long>(kMostSteps)),
+                                    " steps before it is changed"),
+                       "name how many it ran, as --steps 1000");
     return nullptr;
   }
   const LessonEvent* happened = nullptr;

@@ -207,6 +207,23 @@ TEST_F(LessonCommandTest, KnobsAreTurnedToTheirEndsAndNoFurther) {
   EXPECT_EQ(Ask({"state", "17"}).at("set")[0], "strategy.checkpointing.mode=full") << out_;
 }
 
+TEST_F(LessonCommandTest, ALineMayTurnSeveralKnobs) {
+  EXPECT_EQ(Run({"run", "3"}, "1+ 1+\n1+ 99999999999999999999+\nquit\n"), 0);
+  EXPECT_NE(out_.find("there is no knob"), std::string::npos) << out_;
+  EXPECT_EQ(Ask({"state", "3"}).at("set")[0], "strategy.zero.stage=3") << out_;
+  EXPECT_EQ(Ask({"check", "3", "1"}).at("tries"), 1);
+}
+
+TEST_F(LessonCommandTest, AJobRunsAWholeNumberOfSteps) {
+  EXPECT_EQ(Run({"replan", "22", "--steps", "-1"}), 2);
+  EXPECT_NE(err_.find("at most 1,000,000,000 steps"), std::string::npos) << err_;
+  EXPECT_EQ(Run({"run", "22"}, "replan steps abc\nreplan steps 1e5\nquit\n"), 0);
+  EXPECT_NE(out_.find("\"abc\" is no KEY=VALUE"), std::string::npos) << out_;
+  EXPECT_NE(out_.find("\"1e5\" is no KEY=VALUE"), std::string::npos) << out_;
+  const Json job = Ask({"replan", "22", "--steps", "1000000000"}).at("job");
+  EXPECT_EQ(job.at("steps"), 1000000000);
+}
+
 // Compute and traffic of a step side by side. ZeRO-3 over 32 GPUs hides behind compute on a network
 // of whole servers, and what a single port cannot hide comes behind it.
 TEST_F(LessonCommandTest, LanesShowWhatTrafficHides) {
