@@ -273,10 +273,11 @@ Json LessonSession::Replan(const LessonStep& step, const std::vector<std::string
     return nullptr;
   }
   if (steps > kMostSteps) {
-    diagnostics_.Error("lesson.steps", {},
-                       absl::StrCat("a job runs at most ", WithThousands(static_cast<long long>(kMostSteps)),
-                                    " steps before it is changed"),
-                       "name how many it ran, as --steps 1000");
+    diagnostics_.Error(
+        "lesson.steps", {},
+        absl::StrCat("a job runs at most ", WithThousands(static_cast<long long>(kMostSteps)),
+                     " steps before it is changed"),
+        "name how many it ran, as --steps 1000");
     return nullptr;
   }
   const LessonEvent* happened = nullptr;
