@@ -14,13 +14,10 @@ double StateBytes(const ClassCosts& cost) {
          cost.bytes[Index(Account::kOptimizer)];
 }
 
-// Forward and input gradient of one layer; where an accounting takes thirds of all, those if less.
-double ThereAndBack(const Composition& c, const ClassCosts& cost) {
-  const double weight = cost.seconds[static_cast<std::size_t>(Bucket::kWeightGradient)];
-  const double forward = cost.slot_forward, back = std::max(0.0, cost.slot_backward - weight);
-  if (!c.rules.equal_passes) return forward + back;
-  const double third = (forward + cost.slot_backward) / 3;
-  return std::min(forward, third) + std::min(back, third);
+// Where an accounting takes thirds of all for each kind of pass.
+bool TakesThirds(const Composition& c, const Plan& plan) {
+  return c.rules.equal_passes &&
+         c.schedule->EqualSlots({plan.pipeline, plan.chunks, plan.micro_batches}) < 0;
 }
 
 // Activations of one micro-batch that wait for its backward pass.
@@ -42,24 +39,71 @@ const std::vector<double>& Bounds::Layers(const Composition& c, std::size_t spli
   return layers_[split];
 }
 
-double Bounds::FirstRank(const Composition& c, const Plan& plan, const Workspace& w,
-                         double most_seconds) {
+void Bounds::Stages(const Composition& c, const Plan& plan, const Workspace& w) {
   const std::size_t classes = c.form.classes.size();
   const LayerSplit& split = c.splits[static_cast<std::size_t>(plan.split)];
   const std::size_t stages = split.counts.size() / classes;
-  there_and_back_.resize(classes);
-  for (std::size_t k = 0; k < classes; ++k) there_and_back_[k] = ThereAndBack(c, w.costs[k]);
+  const bool thirds = TakesThirds(c, plan);
+  stage_.resize(stages);
   before_.resize(stages + 1);
   before_[0] = 0;
-  double seconds = 0;
   for (std::size_t s = 0; s < stages; ++s) {
-    if (s == 0 || split.alike[s] != split.alike[s - 1]) {
-      seconds = 0;
-      for (std::size_t k = 0; k < classes; ++k)
-        seconds += split.counts[s * classes + k] * there_and_back_[k];
+    if (s > 0 && split.alike[s] == split.alike[s - 1]) {
+      stage_[s] = stage_[s - 1];
+    } else {
+      PassSeconds pass;
+      double gathers = 0, gathers_again = 0, first = 0, first_again = 0;
+      for (std::size_t k = 0; k < classes; ++k) {
+        const double n = split.counts[s * classes + k];
+        if (n == 0) continue;
+        const ClassCosts& cost = w.costs[k];
+        const double weight = cost.seconds[static_cast<std::size_t>(Bucket::kWeightGradient)];
+        pass.forward += n * cost.slot_forward;
+        pass.input += n * std::max(0.0, cost.slot_backward - weight);
+        pass.weight += n * std::min(weight, cost.slot_backward);
+        const double together = std::min<double>(c.form.classes[k].unit, n);
+        gathers += n * cost.gather_forward;
+        gathers_again += n * cost.gather_backward;
+        first += together * cost.gather_forward;
+        first_again += together * cost.gather_backward;
+      }
+      // The first gather of each class is seen, and all are within the pass (travel.h).
+      if (!c.rules.prefetch_hides_in_slot) {
+        pass.forward = std::max(pass.forward + first, gathers);
+        pass.input = std::max(pass.input + first_again, gathers_again);
+      }
+      if (thirds) {
+        const double third = (pass.forward + pass.input + pass.weight) / 3;
+        pass = {third, third, third};
+      }
+      stage_[s] = pass;
     }
-    before_[s + 1] = before_[s] + seconds;
+    before_[s + 1] = before_[s] + stage_[s].forward + stage_[s].input;
   }
+}
+
+double Bounds::Pipeline(const Composition& c, const Plan& plan, double hop) {
+  const ScheduleShape shape{plan.pipeline, plan.chunks, plan.micro_batches};
+  const auto slots = static_cast<std::size_t>(plan.pipeline) * static_cast<std::size_t>(plan.chunks);
+  stage_of_.resize(slots);
+  for (int rank = 0, slot = 0; rank < plan.pipeline; ++rank) {
+    for (int chunk = 0; chunk < plan.chunks; ++chunk, ++slot)
+      stage_of_[static_cast<std::size_t>(slot)] = c.schedule->StageOf(shape, rank, chunk);
+  }
+  fill_and_drain_.Reserve(static_cast<std::size_t>(plan.pipeline), stage_.size());
+  const double passes =
+      plan.micro_batches * static_cast<double>(stage_.size()) / static_cast<double>(slots);
+  const double drained = LeastFinish(
+      {plan.pipeline, plan.chunks, static_cast<int>(stage_.size()), stage_of_.data(), passes, true,
+       hop},
+      [this](int stage) { return stage_[static_cast<std::size_t>(stage)]; }, &fill_and_drain_);
+  return std::max(drained, *std::max_element(fill_and_drain_.finish.begin(),
+                                             fill_and_drain_.finish.begin() + plan.pipeline));
+}
+
+double Bounds::FirstRank(const Composition& c, const Plan& plan, const Workspace& w,
+                         double most_seconds) {
+  const std::size_t classes = c.form.classes.size(), stages = stage_.size();
   const ScheduleShape shape{plan.pipeline, plan.chunks, plan.micro_batches};
   const double copies =
       static_cast<double>(plan.pipeline) * plan.chunks / static_cast<double>(stages);
@@ -82,7 +126,7 @@ double Bounds::FirstRank(const Composition& c, const Plan& plan, const Workspace
 }
 
 PlanBound Bounds::Of(const Composition& c, const Plan& plan, const Workspace& w,
-                     double most_seconds) {
+                     double hop, double most_seconds) {
   const std::vector<double>& layers = Layers(c, static_cast<std::size_t>(plan.split));
   PlanBound bound;
   for (std::size_t k = 0; k < layers.size(); ++k) {
@@ -93,8 +137,13 @@ PlanBound Bounds::Of(const Composition& c, const Plan& plan, const Workspace& w,
   bound.seconds *= kRounding * plan.micro_batches / plan.pipeline;
   if (bound.seconds > most_seconds) return bound;
   bound.bytes /= plan.pipeline;
-  if (plan.pipeline > 1 && most_seconds < std::numeric_limits<double>::infinity())
-    bound.bytes = std::max(bound.bytes, FirstRank(c, plan, w, most_seconds));
+  if (plan.pipeline > 1) {
+    Stages(c, plan, w);
+    bound.seconds = std::max(bound.seconds, kRounding * Pipeline(c, plan, hop));
+    if (bound.seconds > most_seconds) return bound;
+    if (most_seconds < std::numeric_limits<double>::infinity())
+      bound.bytes = std::max(bound.bytes, FirstRank(c, plan, w, most_seconds));
+  }
   const Machine& machine = c.hardware->machine();
   bound.bytes =
       kRounding * ((1 + machine.fragmentation) * bound.bytes + machine.outside_allocator.value());

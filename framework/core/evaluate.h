@@ -14,6 +14,7 @@
 
 #include "absl/types/span.h"
 #include "core/composition.h"
+#include "core/fill_and_drain.h"
 #include "core/order.h"
 #include "core/slots.h"
 #include "core/span.h"
@@ -99,6 +100,7 @@ class Workspace {
   // Bytes of activations of one micro-batch, where weight gradients wait: as CompiledOrder's
   // states.
   std::vector<double> chunk_bytes;
+  FillAndDrain fill_and_drain;
   int copies = 1;           // ranks that hold each stage
   double bucket_bytes = 0;  // of the largest bucket into which gradients are copied
 

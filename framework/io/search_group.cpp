@@ -18,8 +18,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kNear = 1.1;  // of a device's memory: a plan that takes more did not nearly fit
 
-constexpr long long kMuchWork = 20'000;  // forward and backward passes of an order
-
 bool Dominates(const Found& a, const Found& b) {
   return a.objective <= b.objective && a.peak <= b.peak && a.devices <= b.devices;
 }
@@ -36,6 +34,22 @@ class GroupSearch {
         to_beat_(to_beat) {}
 
   SearchResult Run(int group, std::int64_t first) {
+    LookAt(group, first, grid_.micro_batch.size());
+    MostPromisingFirst();
+    return std::move(result_);
+  }
+
+  double Least(int group) {
+    LookAt(group, 0, 1);
+    double least = std::numeric_limits<double>::infinity();
+    for (const Waiting& one : waiting_) least = std::min(least, one.seconds);
+    return least;
+  }
+
+ private:
+  // Points with the first of the micro-batches.
+  void LookAt(int group, std::int64_t first, std::size_t micro_batches) {
+    micro_batches_ = micro_batches;
     group_ = &grid_.Group(group);
     facts_ = &prepared_.others[static_cast<std::size_t>(grid_.OtherOf(group))];
     point_.group = group;
@@ -52,11 +66,8 @@ class GroupSearch {
       }
       first += static_cast<std::int64_t>(group_->pipelines.size() * grid_.micro_batch.size());
     }
-    Later();
-    return std::move(result_);
   }
 
- private:
   // With degrees that are there; those of the points take their place.
   bool Compose() {
     if (tried_) return composed_.composition != nullptr;
@@ -111,7 +122,7 @@ class GroupSearch {
   }
   void AllIllegal(const std::vector<std::size_t>& pipelines, const std::string& code,
                   const std::string& message) {
-    for (std::size_t b = 0; b < grid_.micro_batch.size(); ++b)
+    for (std::size_t b = 0; b < micro_batches_; ++b)
       Points(pipelines, b, [&](std::size_t) { Illegal(code, message); });
   }
 
@@ -159,7 +170,7 @@ class GroupSearch {
     std::string code, message;
     const std::optional<Plan> skeleton = Skeleton(degree, &code, &message);
     if (!skeleton) return AllIllegal(pipelines, code, message);
-    for (std::size_t b = 0; b < grid_.micro_batch.size(); ++b) {
+    for (std::size_t b = 0; b < micro_batches_; ++b) {
       Plan plan = *skeleton;
       plan.micro_batch_size = grid_.micro_batch[b];
       const bool whole = skeleton->micro_batches % plan.micro_batch_size == 0;
@@ -190,60 +201,81 @@ class GroupSearch {
     }
     if (split_of_[p] < 0 && !Split(p, plan)) return;
     plan.split = split_of_[p];
-    const long long work = 2LL * plan.pipeline * plan.chunks * plan.micro_batches;
-    if (options_.bounds && plan.pipeline > 1 && work > kMuchWork) {
-      later_.push_back({point_, plan});
-    } else {
-      Bounded(schedule, plan);
-    }
+    Consider(schedule, plan);
   }
 
-  // Long orders take the longest to make: the more is found before, the fewer of them are.
-  void Later() {
-    for (std::size_t i = 0; i < later_.size(); ++i) {
-      const auto& [point, plan] = later_[i];
-      if (i == 0 || plan.atom != later_[i - 1].second.atom ||
-          plan.pipeline != later_[i - 1].second.pipeline ||
-          plan.micro_batch_size != later_[i - 1].second.micro_batch_size)
+  // What its costs do not rule out waits for the others of the group, where there is anything to
+  // beat: the sooner the best are found, the fewer others are played, or their orders made.
+  void Consider(const NamedSchedule& schedule, const Plan& plan) {
+    Costs(plan);
+    if (!options_.bounds) return Whole(schedule, plan);
+    PlanBound bound;
+    if (costs_known_) {
+      bound = bounds_.Of(*composed_.composition, plan, *workspace_, hop_, Seconds(to_beat()));
+      if (RulesOut(bound)) return;
+    }
+    if (options_.pareto) return Whole(schedule, plan);
+    // What is not known is not the least.
+    waiting_.push_back({costs_known_ ? bound.seconds : std::numeric_limits<double>::infinity(),
+                        costs_known_, point_, plan});
+  }
+
+  bool RulesOut(const PlanBound& bound) {
+    if (bound.seconds <= Seconds(to_beat()) && bound.bytes <= workspace_->most_bytes) return false;
+    ++result_.counts.pruned;
+    return true;
+  }
+
+  void MostPromisingFirst() {
+    std::stable_sort(waiting_.begin(), waiting_.end(),
+                     [](const Waiting& a, const Waiting& b) { return a.seconds < b.seconds; });
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+      const Waiting& next = waiting_[i];
+      if (next.costs_known && next.seconds > Seconds(to_beat())) {
+        ++result_.counts.pruned;
+        continue;
+      }
+      const Plan& plan = next.plan;
+      if (i == 0 || plan.atom != costs_of_.atom || plan.pipeline != costs_of_.pipeline ||
+          plan.micro_batch_size != costs_of_.micro_batch_size)
         costs_known_ = false;
-      point_ = point;
-      const Pipeline& pipeline = group_->pipelines[static_cast<std::size_t>(point.pipeline)];
+      point_ = next.point;
+      const Pipeline& pipeline = group_->pipelines[static_cast<std::size_t>(point_.pipeline)];
       const NamedSchedule& schedule = prepared_.schedules.at(pipeline.schedule);
       composed_.composition->schedule = schedule.schedule;
       composed_.composition->schedule_name = pipeline.schedule;
-      Bounded(schedule, plan);
+      Costs(plan);
+      // More has been found since: it takes a rank's memory to be faster.
+      if (costs_known_ && RulesOut(bounds_.Of(*composed_.composition, plan, *workspace_, hop_,
+                                              Seconds(to_beat()))))
+        continue;
+      Whole(schedule, plan);
     }
   }
 
-  // What a bound does not rule out is evaluated.
-  void Bounded(const NamedSchedule& schedule, const Plan& plan) {
+  // With its order.
+  void Whole(const NamedSchedule& schedule, const Plan& plan) {
     const Composition& c = *composed_.composition;
-    Costs(plan);
-    const double most_seconds = Seconds(to_beat());
-    if (options_.bounds && costs_known_) {
-      const PlanBound bound = bounds_.Of(c, plan, *workspace_, most_seconds);
-      if (bound.seconds > most_seconds || bound.bytes > workspace_->most_bytes) {
-        ++result_.counts.pruned;
-        return;
-      }
-    }
     SearchOrders::Pointer order;
     if (plan.pipeline > 1) {
       order = prepared_.orders.Of(*c.schedule, schedule.index,
                                   {plan.pipeline, plan.chunks, plan.micro_batches});
       if (!order->refusal.empty()) return Illegal(order->code, order->refusal);
     }
-    workspace_->most_seconds = most_seconds;
+    workspace_->most_seconds = Seconds(to_beat());
     Evaluated(plan, order != nullptr ? &order->order : nullptr);
   }
 
   // The block costs, once for all orders and splits; not where ranks lie differently.
   void Costs(const Plan& plan) {
     if (costs_known_) return;
+    costs_of_ = plan;
     workspace_->spans.Set(plan);
     workspace_->copies = 1;
     if (!workspace_->spans.Uniform()) return;
-    ComputeCosts(*composed_.composition, plan, 0, *workspace_);
+    const Composition& c = *composed_.composition;
+    ComputeCosts(c, plan, 0, *workspace_);
+    hop_ = plan.pipeline > 1 && c.exposed_transfers ? HopSeconds(c, *workspace_) : 0;
     costs_known_ = true;
   }
 
@@ -351,6 +383,7 @@ class GroupSearch {
   const SearchOptions& options_;
   Prepared& prepared_;
   const double to_beat_;
+  std::size_t micro_batches_ = 0;  // that are looked at
   const SearchGroup* group_ = nullptr;
   const OtherFacts* facts_ = nullptr;
   SearchPoint point_;
@@ -362,8 +395,16 @@ class GroupSearch {
   std::string composing_code_, composing_message_;
   std::vector<std::int32_t> split_of_;  // [pipeline]; -1: not made yet
   Bounds bounds_;
-  std::vector<std::pair<SearchPoint, Plan>> later_;
+  double hop_ = 0;  // seconds of a message, where costs are known
+  struct Waiting {
+    double seconds = 0;  // at the least
+    bool costs_known = false;
+    SearchPoint point;
+    Plan plan;
+  };
+  std::vector<Waiting> waiting_;
   bool costs_known_ = false;
+  Plan costs_of_;  // of which they were asked last
   double capacity_ = 0;
   SearchResult result_;
 };
@@ -394,6 +435,12 @@ SearchResult SearchOfGroup(const PluginRegistry& registry, const SearchGrid& gri
                            const SearchOptions& options, Prepared* prepared, int group,
                            std::int64_t first, double to_beat) {
   return GroupSearch(registry, grid, options, prepared, to_beat).Run(group, first);
+}
+
+double LeastOfGroup(const PluginRegistry& registry, const SearchGrid& grid,
+                    const SearchOptions& options, Prepared* prepared, int group) {
+  return GroupSearch(registry, grid, options, prepared, std::numeric_limits<double>::infinity())
+      .Least(group);
 }
 
 }  // namespace shardlab
