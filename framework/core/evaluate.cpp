@@ -738,6 +738,10 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
     }
     e.step = 0;
   }
+  if (!w.plays) {
+    e.stopped = Stopped::kUnplayed;
+    return e;
+  }
 
   e.pipeline = travels ? PlayTravelling(plan, order, hop, w) : PlayPipeline(c, plan, order, hop, w);
   for (int r = 0; r < plan.pipeline; ++r) {

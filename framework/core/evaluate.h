@@ -39,7 +39,7 @@ struct RankMemory {
 };
 
 // Why a plan was not evaluated to the end: it takes more than the workspace allows.
-enum class Stopped : std::uint8_t { kNot, kMemory, kTime };
+enum class Stopped : std::uint8_t { kNot, kMemory, kTime, kUnplayed };
 
 struct Evaluation {
   double step = 0;      // seconds; where `stopped` says so 0, or what it takes at least
@@ -110,6 +110,7 @@ class Workspace {
   // A plan with a rank above these is told so and not played.
   double most_bytes = std::numeric_limits<double>::infinity();
   double most_seconds = std::numeric_limits<double>::infinity();
+  bool plays = true;  // false: an outline of an order is enough, and what is left is not played
 };
 
 // `order` of (plan.pipeline, chunks, micro_batches); may be null for one pipeline rank. Reserve

@@ -170,10 +170,14 @@ class PlanMaker {
     std::vector<double> counts(split.size() * program.classes.size(), 0);
     double* of_stage = counts.data();
     std::size_t next = 0;
+    const bool ends_apart =
+        std::any_of(program.classes.begin(), program.classes.end(),
+                    [](const LayerClass& row) { return row.both_ends.valid(); }) &&
+        EndsApart();
     for (std::size_t stage = 0; stage < split.size(); ++stage) {
       for (std::size_t c = 0; c < program.classes.size(); ++c) {
         const StagePosition position = program.classes[c].position;
-        if (program.classes[c].both_ends.valid() && !EndsApart()) continue;
+        if (program.classes[c].both_ends.valid() && !ends_apart) continue;
         if ((position == StagePosition::kFirst && stage == 0) ||
             (position == StagePosition::kLast && stage + 1 == split.size()))
           of_stage[c] = 1;

@@ -73,7 +73,7 @@ void AddPairCosts(const CompiledOrder& order, absl::Span<double> costs);
 absl::StatusOr<CompiledOrder> CompileOrder(const Schedule& schedule, const ScheduleShape& shape);
 // The same for lists that are given. `length`: events of a period, where that is known; else 0.
 absl::StatusOr<CompiledOrder> CompileLists(const Schedule& schedule, const ScheduleShape& shape,
-                                           ScheduleOrder lists, std::size_t length = 0);
+                                           const ScheduleOrder& lists, std::size_t length = 0);
 
 // costs as CompiledOrder says, in seconds; `ends` has room for one time per event. A message
 // arrives `hop` seconds after its sender's end; the sender goes on at once.

@@ -5,44 +5,14 @@
 #include <optional>
 #include <utility>
 
+#include "core/order_lists.h"
+
 namespace shardlab {
 namespace {
 
 using List = std::vector<Work>;
 
 std::size_t Size(int n) { return static_cast<std::size_t>(n); }
-
-// `b` is `a` so many micro-batches later.
-bool Later(const Work& a, const Work& b, int micro_batches) {
-  return a.kind == b.kind && a.chunk == b.chunk && a.micro_batch + micro_batches == b.micro_batch;
-}
-
-// Where a list repeats: item i + length is item i so many micro-batches later, for begin <= i and
-// i + length < end.
-struct Stretch {
-  std::size_t begin = 0, end = 0, length = 0;
-};
-
-// The stretch around the middle of the list, with the shortest period that goes through a quarter
-// of it. `micro_batches`: of a period; 0 when not known yet.
-std::optional<Stretch> Middle(const List& list, int* micro_batches) {
-  const std::size_t n = list.size(), middle = n / 2;
-  for (std::size_t next = middle + 1; next < n; ++next) {
-    const Work &a = list[middle], &b = list[next];
-    const int period = b.micro_batch - a.micro_batch;
-    if (a.kind != b.kind || a.chunk != b.chunk || period <= 0 ||
-        (*micro_batches > 0 && period != *micro_batches))
-      continue;
-    const std::size_t length = next - middle;
-    std::size_t begin = middle, end = next + 1;
-    while (begin > 0 && Later(list[begin - 1], list[begin - 1 + length], period)) --begin;
-    while (end < n && Later(list[end - length], list[end], period)) ++end;
-    if (4 * (end - begin) < n) continue;
-    *micro_batches = period;
-    return Stretch{begin, end, length};
-  }
-  return std::nullopt;
-}
 
 class Shortener {
  public:
@@ -53,7 +23,7 @@ class Shortener {
   bool Find() {
     if (lists_.size() != Size(shape_.ranks)) return false;
     for (const List& list : lists_) {
-      const std::optional<Stretch> stretch = Middle(list, &period_);
+      const std::optional<Stretch> stretch = MiddleStretch(list, &period_);
       if (!stretch) return false;
       stretches_.push_back(*stretch);
     }
@@ -114,7 +84,7 @@ class Shortener {
   bool Repeats(const CompiledOrder& order) const {
     const CompiledOrder::Period& p = order.period;
     for (std::size_t i = p.begin; i + p.length < p.end; ++i) {
-      if (!Later(order.works[i], order.works[i + p.length], period_)) return false;
+      if (!IsLater(order.works[i], order.works[i + p.length], period_)) return false;
     }
     return true;
   }
@@ -136,10 +106,10 @@ class Shortener {
         if (full[i] != part[i]) return false;
       }
       for (std::size_t i = until[r]; i < until[r] + inserted; ++i) {
-        if (!Later(full[i - length[r]], full[i], period_)) return false;
+        if (!IsLater(full[i - length[r]], full[i], period_)) return false;
       }
       for (std::size_t i = until[r]; i < part.size(); ++i) {
-        if (!Later(part[i], full[i + inserted], later)) return false;
+        if (!IsLater(part[i], full[i + inserted], later)) return false;
       }
     }
     return true;
@@ -197,18 +167,70 @@ class Shortener {
   std::vector<Stretch> stretches_;
 };
 
+// Whole periods behind the first that leave in flight what was: no state is lost with them.
+Repetition RepetitionOf(const List& list, int chunks) {
+  int period = 0;
+  const std::optional<Stretch> stretch = MiddleStretch(list, &period);
+  if (!stretch) return {};
+  std::vector<int> more(3 * Size(chunks), 0);
+  for (std::size_t i = stretch->begin; i < stretch->begin + stretch->length; ++i) {
+    const Work& w = list[i];
+    int* const of = &more[3 * Size(w.chunk)];
+    switch (w.kind) {
+      case WorkKind::kF:
+        ++of[0];
+        break;
+      case WorkKind::kI:
+        ++of[1];
+        break;
+      case WorkKind::kW:
+        --of[0];
+        --of[1];
+        break;
+      case WorkKind::kB:
+        --of[0];
+        break;
+      default:
+        return {};
+    }
+  }
+  if (std::any_of(more.begin(), more.end(), [](int n) { return n != 0; })) return {};
+  const std::size_t periods = (stretch->end - stretch->begin) / stretch->length;
+  return {stretch->begin + stretch->length, stretch->begin + periods * stretch->length};
+}
+
 }  // namespace
+
+absl::StatusOr<CompiledOrder> OutlineOrder(const Schedule& schedule, const ScheduleShape& shape) {
+  const ScheduleOrder lists = schedule.Order(shape);
+  CompiledOrder out;
+  out.shape = shape;
+  if (absl::Status status = PlaceLists(schedule, lists, &out); !status.ok()) return status;
+  std::vector<Repetition> skip;
+  for (const List& list : lists) skip.push_back(RepetitionOf(list, shape.chunks));
+  CountHeld(lists, skip, &out);
+  for (std::size_t r = 0; r < lists.size(); ++r) {
+    const std::int32_t* const stage = &out.stage_of[r * Size(shape.chunks)];
+    for (const Work& w : lists[r]) {
+      if (w.kind != WorkKind::kFB) continue;
+      const std::pair<int, int> pair(stage[w.chunk], stage[w.backward_chunk]);
+      if (std::find(out.pairs.begin(), out.pairs.end(), pair) == out.pairs.end())
+        out.pairs.push_back(pair);
+    }
+  }
+  return out;
+}
 
 absl::StatusOr<CompiledOrder> CompileShortOrder(const Schedule& schedule,
                                                 const ScheduleShape& shape) {
-  ScheduleOrder lists = schedule.Order(shape);
+  const ScheduleOrder lists = schedule.Order(shape);
   Shortener shortener(schedule, shape, lists);
   if (shortener.Find()) {
     for (const std::size_t periods : {5, 10, 40}) {
       if (std::optional<CompiledOrder> order = shortener.With(periods)) return *std::move(order);
     }
   }
-  return CompileLists(schedule, shape, std::move(lists));
+  return CompileLists(schedule, shape, lists);
 }
 
 }  // namespace shardlab

@@ -16,4 +16,8 @@ namespace shardlab {
 absl::StatusOr<CompiledOrder> CompileShortOrder(const Schedule& schedule,
                                                 const ScheduleShape& shape);
 
+// What is known of an order without finding out when its work is done, or that it can be: all but
+// events, works, period, first, last, chunk_last and sends. Its pairs come in no certain order.
+absl::StatusOr<CompiledOrder> OutlineOrder(const Schedule& schedule, const ScheduleShape& shape);
+
 }  // namespace shardlab

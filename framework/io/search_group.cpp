@@ -253,17 +253,27 @@ class GroupSearch {
     }
   }
 
-  // With its order.
+  // With its order, of which an outline often says enough.
   void Whole(const NamedSchedule& schedule, const Plan& plan) {
     const Composition& c = *composed_.composition;
-    SearchOrders::Pointer order;
-    if (plan.pipeline > 1) {
-      order = prepared_.orders.Of(*c.schedule, schedule.index,
-                                  {plan.pipeline, plan.chunks, plan.micro_batches});
-      if (!order->refusal.empty()) return Illegal(order->code, order->refusal);
-    }
     workspace_->most_seconds = Seconds(to_beat());
-    Evaluated(plan, order != nullptr ? &order->order : nullptr);
+    workspace_->plays = true;
+    if (plan.pipeline == 1) {
+      Evaluated(plan, nullptr);
+      return;
+    }
+    const ScheduleShape shape{plan.pipeline, plan.chunks, plan.micro_batches};
+    if (options_.bounds) {
+      const SearchOrders::Pointer outline =
+          prepared_.orders.Outline(*c.schedule, schedule.index, shape);
+      if (!outline->refusal.empty()) return Illegal(outline->code, outline->refusal);
+      workspace_->plays = false;
+      if (!Evaluated(plan, &outline->order)) return;
+      workspace_->plays = true;
+    }
+    const SearchOrders::Pointer order = prepared_.orders.Of(*c.schedule, schedule.index, shape);
+    if (!order->refusal.empty()) return Illegal(order->code, order->refusal);
+    Evaluated(plan, &order->order);
   }
 
   // The block costs, once for all orders and splits; not where ranks lie differently.
@@ -326,20 +336,22 @@ class GroupSearch {
                         : objective / Objective(1));
   }
 
-  void Evaluated(const Plan& plan, const CompiledOrder* order) {
+  // True where it has still to be played.
+  bool Evaluated(const Plan& plan, const CompiledOrder* order) {
     const Composition& c = *composed_.composition;
     workspace_->Reserve(plan, order);
     const bool same_costs = order == nullptr || order->copies == 1;
     workspace_->keeps_costs = costs_known_ && same_costs;
     const Evaluation e = Evaluate(c, plan, order, *workspace_);
     costs_known_ &= same_costs;
+    if (e.stopped == Stopped::kUnplayed) return true;
     if (e.stopped == Stopped::kTime) {
       ++result_.counts.pruned;
-      return;
+      return false;
     }
     ++result_.counts.evaluated;
     if (!e.fits) ++result_.counts.not_fitting;
-    if (e.stopped == Stopped::kMemory) return;
+    if (e.stopped == Stopped::kMemory) return false;
     Found found;
     found.point = point_;
     found.step = e.step;
@@ -355,6 +367,7 @@ class GroupSearch {
     } else if (e.peak <= kNear * e.capacity) {
       Offer(found, 1, &result_.best_unfitting);
     }
+    return false;
   }
 
   bool When() const {
