@@ -101,15 +101,13 @@ double Bounds::Pipeline(const Composition& c, const Plan& plan, double hop) {
                                              fill_and_drain_.finish.begin() + plan.pipeline));
 }
 
-double Bounds::FirstRank(const Composition& c, const Plan& plan, const Workspace& w,
-                         double most_seconds) {
+double Bounds::FirstRank(const Composition& c, const Plan& plan, const Workspace& w) {
   const std::size_t classes = c.form.classes.size(), stages = stage_.size();
-  const ScheduleShape shape{plan.pipeline, plan.chunks, plan.micro_batches};
-  const double copies =
-      static_cast<double>(plan.pipeline) * plan.chunks / static_cast<double>(stages);
-  double state = 0, held = 0, least = std::numeric_limits<double>::infinity();
+  const double passes = plan.micro_batches * static_cast<double>(stages) /
+                        (static_cast<double>(plan.pipeline) * plan.chunks);
+  double state = 0, waits = 0, least = std::numeric_limits<double>::infinity();
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
-    const int stage = c.schedule->StageOf(shape, 0, chunk);
+    const int stage = stage_of_[static_cast<std::size_t>(chunk)];
     double kept = 0;
     for (std::size_t k = 0; k < classes; ++k) {
       const double n = LayersOn(c, plan, stage, k);
@@ -117,12 +115,16 @@ double Bounds::FirstRank(const Composition& c, const Plan& plan, const Workspace
       state += n * StateBytes(w.costs[k]);
       kept += KeptBytes(c.form.classes[k], w.costs[k], n);
     }
-    held += plan.micro_batches / copies *
-            (before_[stages] - before_[static_cast<std::size_t>(stage)]) / most_seconds;
+    waits += passes * (before_[stages] - before_[static_cast<std::size_t>(stage)]);
     least = std::min(least, kept);
   }
+  if (least == 0) return 0;
   // Whole micro-batches; those of the chunk that keeps least.
-  return state + std::ceil(kRounding * held) * least;
+  const Machine& machine = c.hardware->machine();
+  const double room =
+      (w.most_bytes / kRounding - machine.outside_allocator.value()) / (1 + machine.fragmentation);
+  const double held = std::floor((room - state) / least / kRounding);
+  return held < 1 ? std::numeric_limits<double>::infinity() : kRounding * waits / held;
 }
 
 PlanBound Bounds::Of(const Composition& c, const Plan& plan, const Workspace& w,
@@ -141,8 +143,7 @@ PlanBound Bounds::Of(const Composition& c, const Plan& plan, const Workspace& w,
     Stages(c, plan, w);
     bound.seconds = std::max(bound.seconds, kRounding * Pipeline(c, plan, hop));
     if (bound.seconds > most_seconds) return bound;
-    if (most_seconds < std::numeric_limits<double>::infinity())
-      bound.bytes = std::max(bound.bytes, FirstRank(c, plan, w, most_seconds));
+    bound.seconds = std::max(bound.seconds, FirstRank(c, plan, w));
   }
   const Machine& machine = c.hardware->machine();
   bound.bytes =

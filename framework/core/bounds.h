@@ -38,8 +38,7 @@ class Bounds {
   const std::vector<double>& Layers(const Composition& composition, std::size_t split);
   void Stages(const Composition& composition, const Plan& plan, const Workspace& workspace);
   double Pipeline(const Composition& composition, const Plan& plan, double hop);
-  double FirstRank(const Composition& composition, const Plan& plan, const Workspace& workspace,
-                   double most_seconds);
+  double FirstRank(const Composition& composition, const Plan& plan, const Workspace& workspace);
 
   std::vector<std::vector<double>> layers_;  // [split][class], on all stages
   std::vector<PassSeconds> stage_;           // [stage]

@@ -22,7 +22,7 @@ class OrderCompiler {
   }
 
   absl::StatusOr<CompiledOrder> Run() {
-    if (absl::Status status = PlaceLists(schedule_, order_, &out_); !status.ok()) return status;
+    if (absl::Status status = PlaceLists(schedule_, order_, {}, &out_); !status.ok()) return status;
     stages_ = out_.stages;
     if (!IsComplete() || !Sort()) return WhyNot();
     CountHeld(order_, {}, &out_);

@@ -29,7 +29,12 @@ absl::Status PlaceStages(CompiledOrder* out) {
       " stages equally often, or not equal shares of ", s.micro_batches, " micro-batches"));
 }
 
-absl::Status Exists(const ScheduleOrder& lists, const ScheduleShape& s) {
+Repetition Of(const std::vector<Repetition>& skip, std::size_t rank) {
+  return skip.empty() ? Repetition() : skip[rank];
+}
+
+absl::Status Exists(const ScheduleOrder& lists, const std::vector<Repetition>& skip,
+                    const ScheduleShape& s) {
   // One comparison each: below 0 is far above.
   const auto exists = [&s](int chunk, int micro_batch) {
     return static_cast<unsigned>(chunk) < static_cast<unsigned>(s.chunks) &&
@@ -42,7 +47,11 @@ absl::Status Exists(const ScheduleOrder& lists, const ScheduleShape& s) {
                      " chunks and ", s.micro_batches, " micro-batches"));
   };
   for (std::size_t r = 0; r < lists.size(); ++r) {
-    for (const Work& w : lists[r]) {
+    // Of periods the first and the last: micro-batches of the others are between theirs.
+    const Repetition repeats = Of(skip, r);
+    for (std::size_t i = 0; i < lists[r].size(); ++i) {
+      if (i == repeats.at && repeats.to > repeats.at) i = repeats.to - repeats.length;
+      const Work& w = lists[r][i];
       const bool pair = w.kind == WorkKind::kFB;
       if (!exists(w.chunk, w.micro_batch)) return fault(r, pair ? w.Forward() : w);
       if (pair && !exists(w.backward_chunk, w.backward_micro_batch))
@@ -143,7 +152,8 @@ std::vector<std::int32_t> StatesOf(const std::vector<Work>& list, const Repetiti
 
 }  // namespace
 
-absl::Status PlaceLists(const Schedule& schedule, const ScheduleOrder& lists, CompiledOrder* out) {
+absl::Status PlaceLists(const Schedule& schedule, const ScheduleOrder& lists,
+                        const std::vector<Repetition>& skip, CompiledOrder* out) {
   const ScheduleShape& s = out->shape;
   out->stages = schedule.Stages(s);
   if (lists.size() != Size(s.ranks)) {
@@ -155,7 +165,7 @@ absl::Status PlaceLists(const Schedule& schedule, const ScheduleOrder& lists, Co
     for (int c = 0; c < s.chunks; ++c) out->stage_of.push_back(schedule.StageOf(s, r, c));
   }
   if (absl::Status status = PlaceStages(out); !status.ok()) return status;
-  return Exists(lists, s);
+  return Exists(lists, skip, s);
 }
 
 void CountHeld(const ScheduleOrder& lists, const std::vector<Repetition>& skip,
@@ -164,15 +174,12 @@ void CountHeld(const ScheduleOrder& lists, const std::vector<Repetition>& skip,
   out->in_flight.assign(Size(s.ranks) * Size(s.chunks), 0);
   out->pinned = out->in_flight;
   out->in_flight_until_i.assign(Size(s.ranks), 0);
-  const auto skipped = [&skip](std::size_t rank) {
-    return skip.empty() ? Repetition() : skip[rank];
-  };
   for (std::size_t r = 0; r < lists.size(); ++r) {
     const std::size_t chunks = Size(s.chunks);
     Count until_w(chunks), until_i(chunks), pinned(chunks);
     std::int32_t* const held_here = &out->in_flight[r * chunks];
     std::int32_t* const pinned_here = &out->pinned[r * chunks];
-    EachWork(lists[r], skipped(r), [&](const Work& work) {
+    EachWork(lists[r], Of(skip, r), [&](const Work& work) {
       EachPartOf(work, [&](const Work& w) {
         switch (w.kind) {
           case WorkKind::kF:
@@ -200,7 +207,7 @@ void CountHeld(const ScheduleOrder& lists, const std::vector<Repetition>& skip,
   if (!out->splits_backward) return;
   out->states.resize(lists.size());
   for (std::size_t r = 0; r < lists.size(); ++r)
-    out->states[r] = StatesOf(lists[r], skipped(r), s.chunks);
+    out->states[r] = StatesOf(lists[r], Of(skip, r), s.chunks);
 }
 
 std::optional<Stretch> MiddleStretch(const std::vector<Work>& list, int* micro_batches) {

@@ -3,7 +3,7 @@
 //
 //   CompiledOrder out;
 //   out.shape = shape;
-//   absl::Status status = PlaceLists(schedule, lists, &out);
+//   absl::Status status = PlaceLists(schedule, lists, {}, &out);
 //   if (status.ok()) CountHeld(lists, {}, &out);
 
 #include <cstddef>
@@ -23,17 +23,19 @@ void EachPartOf(const Work& w, Visitor visit) {
   visit(w.Backward());
 }
 
-// Sets stages, copies and stage_of. Fails where the lists are not of this many ranks, a chunk is no
-// stage, stages are not held equally often, or work is of no chunk or micro-batch.
-absl::Status PlaceLists(const Schedule& schedule, const ScheduleOrder& lists, CompiledOrder* out);
-
-// Works [at, to) of a list that repeat what came before, and leave as much in flight as there was.
+// Works [at, to) of a list that are those of the period before `at`, each time some micro-batches
+// later, and leave as much in flight as there was.
 struct Repetition {
-  std::size_t at = 0, to = 0;
+  std::size_t at = 0, to = 0, length = 0;  // of a period
 };
 
+// Sets stages, copies and stage_of. Fails where the lists are not of this many ranks, a chunk is no
+// stage, stages are not held equally often, or work is of no chunk or micro-batch. `skip`: of each
+// rank, or empty.
+absl::Status PlaceLists(const Schedule& schedule, const ScheduleOrder& lists,
+                        const std::vector<Repetition>& skip, CompiledOrder* out);
+
 // Sets splits_backward and what ranks hold: in_flight, pinned, in_flight_until_i, states.
-// `skip`: of each rank, or empty.
 void CountHeld(const ScheduleOrder& lists, const std::vector<Repetition>& skip, CompiledOrder* out);
 
 // Where a list repeats: item i + length is item i so many micro-batches later, for begin <= i and

@@ -175,6 +175,7 @@ Repetition RepetitionOf(const List& list, int chunks) {
   std::vector<int> more(3 * Size(chunks), 0);
   for (std::size_t i = stretch->begin; i < stretch->begin + stretch->length; ++i) {
     const Work& w = list[i];
+    if (w.chunk < 0 || w.chunk >= chunks) return {};
     int* const of = &more[3 * Size(w.chunk)];
     switch (w.kind) {
       case WorkKind::kF:
@@ -196,7 +197,8 @@ Repetition RepetitionOf(const List& list, int chunks) {
   }
   if (std::any_of(more.begin(), more.end(), [](int n) { return n != 0; })) return {};
   const std::size_t periods = (stretch->end - stretch->begin) / stretch->length;
-  return {stretch->begin + stretch->length, stretch->begin + periods * stretch->length};
+  return {stretch->begin + stretch->length, stretch->begin + periods * stretch->length,
+          stretch->length};
 }
 
 }  // namespace
@@ -205,13 +207,15 @@ absl::StatusOr<CompiledOrder> OutlineOrder(const Schedule& schedule, const Sched
   const ScheduleOrder lists = schedule.Order(shape);
   CompiledOrder out;
   out.shape = shape;
-  if (absl::Status status = PlaceLists(schedule, lists, &out); !status.ok()) return status;
   std::vector<Repetition> skip;
   for (const List& list : lists) skip.push_back(RepetitionOf(list, shape.chunks));
+  if (absl::Status status = PlaceLists(schedule, lists, skip, &out); !status.ok()) return status;
   CountHeld(lists, skip, &out);
   for (std::size_t r = 0; r < lists.size(); ++r) {
     const std::int32_t* const stage = &out.stage_of[r * Size(shape.chunks)];
-    for (const Work& w : lists[r]) {
+    for (std::size_t i = 0; i < lists[r].size(); ++i) {
+      if (i == skip[r].at && skip[r].to > skip[r].at) i = skip[r].to - skip[r].length;
+      const Work& w = lists[r][i];
       if (w.kind != WorkKind::kFB) continue;
       const std::pair<int, int> pair(stage[w.chunk], stage[w.backward_chunk]);
       if (std::find(out.pairs.begin(), out.pairs.end(), pair) == out.pairs.end())

@@ -212,18 +212,15 @@ class GroupSearch {
     PlanBound bound;
     if (costs_known_) {
       bound = bounds_.Of(*composed_.composition, plan, *workspace_, hop_, Seconds(to_beat()));
-      if (RulesOut(bound)) return;
+      if (bound.seconds > Seconds(to_beat()) || bound.bytes > workspace_->most_bytes) {
+        ++result_.counts.pruned;
+        return;
+      }
     }
     if (options_.pareto) return Whole(schedule, plan);
     // What is not known is not the least.
     waiting_.push_back({costs_known_ ? bound.seconds : std::numeric_limits<double>::infinity(),
                         costs_known_, point_, plan});
-  }
-
-  bool RulesOut(const PlanBound& bound) {
-    if (bound.seconds <= Seconds(to_beat()) && bound.bytes <= workspace_->most_bytes) return false;
-    ++result_.counts.pruned;
-    return true;
   }
 
   void MostPromisingFirst() {
@@ -245,10 +242,6 @@ class GroupSearch {
       composed_.composition->schedule = schedule.schedule;
       composed_.composition->schedule_name = pipeline.schedule;
       Costs(plan);
-      // More has been found since: it takes a rank's memory to be faster.
-      if (costs_known_ && RulesOut(bounds_.Of(*composed_.composition, plan, *workspace_, hop_,
-                                              Seconds(to_beat()))))
-        continue;
       Whole(schedule, plan);
     }
   }
