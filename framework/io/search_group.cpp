@@ -58,6 +58,10 @@ class GroupSearch {
     for (std::size_t p = 0; p < group_->pipelines.size(); ++p)
       by_degree[group_->pipelines[p].degree].push_back(p);
     split_of_.assign(group_->pipelines.size(), -1);
+    refusals_.assign(group_->pipelines.size(), {});
+    schedules_.clear();
+    for (const Pipeline& pipeline : group_->pipelines)
+      schedules_.push_back(&prepared_.schedules.at(pipeline.schedule));
     for (const Degrees& degrees : grid_.DegreesOf(*group_)) {
       point_.degrees = degrees;
       for (const auto& [degree, pipelines] : by_degree) {
@@ -83,6 +87,7 @@ class GroupSearch {
       Note(diagnostics, &composing_code_, &composing_message_);
       return false;
     }
+    request_ = composed_.request;
     workspace_ = std::make_unique<Workspace>(*composed_.composition);
     capacity_ = composed_.composition->hardware->machine().memory.value();
     if (options_.bounds) workspace_->most_bytes = kNear * capacity_;
@@ -98,10 +103,12 @@ class GroupSearch {
     }
   }
 
-  void Illegal(const std::string& code, const std::string& message) {
-    ++result_.counts.illegal;
+  void Illegal(const std::string& code, const std::string& message, std::int64_t points = 1) {
+    if (points == 0) return;
+    result_.counts.illegal += points;
     IllegalReason& reason = result_.illegal[code];
-    if (reason.count++ == 0) reason.example = message;
+    if (reason.count == 0) reason.example = message;
+    reason.count += points;
   }
 
   // Calls for each point of the pipelines that `when` lets through.
@@ -120,10 +127,17 @@ class GroupSearch {
       }
     }
   }
+  // With the micro-batches [begin, end).
   void AllIllegal(const std::vector<std::size_t>& pipelines, const std::string& code,
-                  const std::string& message) {
-    for (std::size_t b = 0; b < micro_batches_; ++b)
-      Points(pipelines, b, [&](std::size_t) { Illegal(code, message); });
+                  const std::string& message, std::size_t begin, std::size_t end) {
+    if (grid_.when) {
+      for (std::size_t b = begin; b < end; ++b)
+        Points(pipelines, b, [&](std::size_t) { Illegal(code, message); });
+      return;
+    }
+    const auto points = static_cast<std::int64_t>(pipelines.size() * (end - begin));
+    result_.counts.considered += points;
+    Illegal(code, message, points);
   }
 
   bool Divides(int degree) const {
@@ -137,7 +151,6 @@ class GroupSearch {
   // All that a plan is but for its order and its split of layers, with micro-batches of 1.
   std::optional<Plan> Skeleton(int degree, std::string* code, std::string* message) {
     Composition& c = *composed_.composition;
-    request_ = composed_.request;
     for (std::size_t a = 0; a < grid_.axes.size(); ++a) {
       if (!grid_.Has(*group_, a)) continue;
       request_.degrees[grid_.axes[a].offer.axis] = point_.degrees[a];
@@ -148,60 +161,72 @@ class GroupSearch {
     request_.pipeline = degree;
     request_.micro_batch_size = 1;
     request_.count_ends = false;
-    PlanRequest any = request_;
-    any.balance = Balance::kEven;
-    any.chunks = 1;
-    any.layers.assign(static_cast<std::size_t>(degree), 0);
-    any.layers[0] = static_cast<int>(c.edited.program.facts.layers);
-    c.schedule = nullptr;
-    std::vector<LayerSplit> splits;
+    request_.chunks = 1;
     Diagnostics diagnostics;
-    const std::optional<Plan> plan = MakePlan(c, any, &splits, &diagnostics);
+    const std::optional<Plan> plan = MakePlanWithoutLayers(c, request_, &diagnostics);
     if (!plan) Note(diagnostics, code, message);
     return plan;
   }
 
   void OfDegree(int degree, const std::vector<std::size_t>& pipelines) {
+    const auto illegal = [&](const std::string& code, const std::string& message) {
+      AllIllegal(pipelines, code, message, 0, micro_batches_);
+    };
     // Most of a grid divides no machine: said without making a plan.
     if (facts_->devices > 0 && !Divides(degree))
-      return AllIllegal(pipelines, "plan.world",
-                        "the degrees' product does not divide the devices");
-    if (!Compose()) return AllIllegal(pipelines, composing_code_, composing_message_);
+      return illegal("plan.world", "the degrees' product does not divide the devices");
+    if (!Compose()) return illegal(composing_code_, composing_message_);
     std::string code, message;
     const std::optional<Plan> skeleton = Skeleton(degree, &code, &message);
-    if (!skeleton) return AllIllegal(pipelines, code, message);
+    if (!skeleton) return illegal(code, message);
     for (std::size_t b = 0; b < micro_batches_; ++b) {
       Plan plan = *skeleton;
       plan.micro_batch_size = grid_.micro_batch[b];
       const bool whole = skeleton->micro_batches % plan.micro_batch_size == 0;
       plan.micro_batches = skeleton->micro_batches / plan.micro_batch_size;
+      if (!whole) {
+        AllIllegal(pipelines, "plan.batch",
+                   absl::StrCat("the global batch does not divide by the data-parallel ranks x "
+                                "micro-batch ",
+                                plan.micro_batch_size),
+                   b, b + 1);
+        continue;
+      }
       costs_known_ = false;
-      Points(pipelines, b, [&](std::size_t p) {
-        if (whole) return One(p, plan);
-        Illegal("plan.batch",
-                absl::StrCat("the global batch does not divide by the data-parallel ranks x "
-                             "micro-batch ",
-                             plan.micro_batch_size));
-      });
+      Points(pipelines, b, [&](std::size_t p) { One(p, plan); });
     }
   }
 
   void One(std::size_t p, Plan plan) {
     const Pipeline& pipeline = group_->pipelines[p];
-    const NamedSchedule& schedule = prepared_.schedules.at(pipeline.schedule);
+    const NamedSchedule& schedule = *schedules_[p];
     if (schedule.schedule == nullptr) return Illegal("plugin.unknown", schedule.refusal);
     Composition& c = *composed_.composition;
-    c.schedule = schedule.schedule;
-    c.schedule_name = pipeline.schedule;
+    if (c.schedule != schedule.schedule) {
+      c.schedule = schedule.schedule;
+      c.schedule_name = pipeline.schedule;
+    }
     plan.chunks = pipeline.chunks;
     const ScheduleShape shape{plan.pipeline, plan.chunks, plan.micro_batches};
     if (plan.pipeline > 1) {
-      const std::string& refusal = prepared_.orders.Refusal(*c.schedule, schedule.index, shape);
+      const std::string& refusal = Refusal(p, schedule, shape);
       if (!refusal.empty()) return Illegal("schedule.refused", refusal);
     }
     if (split_of_[p] < 0 && !Split(p, plan)) return;
     plan.split = split_of_[p];
     Consider(schedule, plan);
+  }
+
+  // Of a pipeline there are few numbers of micro-batches, and they come again and again.
+  const std::string& Refusal(std::size_t p, const NamedSchedule& schedule,
+                             const ScheduleShape& shape) {
+    for (const auto& [micro_batches, refusal] : refusals_[p]) {
+      if (micro_batches == shape.micro_batches) return *refusal;
+    }
+    const std::string& refusal =
+        prepared_.orders.Refusal(*schedule.schedule, schedule.index, shape);
+    refusals_[p].emplace_back(shape.micro_batches, &refusal);
+    return refusal;
   }
 
   // What its costs do not rule out waits for the others of the group, where there is anything to
@@ -285,19 +310,24 @@ class GroupSearch {
   bool Split(std::size_t p, const Plan& plan) {
     const Pipeline& pipeline = group_->pipelines[p];
     Composition& c = *composed_.composition;
-    PlanRequest request = request_;
+    PlanRequest& request = request_;
     request.chunks = pipeline.chunks;
     request.count_ends = pipeline.count_ends;
     request.micro_batch_size = plan.micro_batch_size;
     Diagnostics diagnostics;
-    const std::optional<Plan> made = MakePlan(c, request, &c.splits, &diagnostics);
+    std::optional<std::int32_t> made;
+    if (request.layers.empty() && request.balance != Balance::kEven) {
+      if (const auto whole = MakePlan(c, request, &c.splits, &diagnostics)) made = whole->split;
+    } else {
+      made = MakeSplit(c, request, &c.splits, &diagnostics);
+    }
     if (!made) {
       std::string code, message;
       Note(diagnostics, &code, &message);
       Illegal(code, message);
       return false;
     }
-    split_of_[p] = made->split;
+    split_of_[p] = *made;
     return true;
   }
 
@@ -399,6 +429,9 @@ class GroupSearch {
   PlanRequest request_;
   std::unique_ptr<Workspace> workspace_;
   std::string composing_code_, composing_message_;
+  std::vector<const NamedSchedule*> schedules_;  // [pipeline]
+  // [pipeline] by micro-batches
+  std::vector<std::vector<std::pair<int, const std::string*>>> refusals_;
   std::vector<std::int32_t> split_of_;  // [pipeline]; -1: not made yet
   Bounds bounds_;
   double hop_ = 0;  // seconds of a message, where costs are known
