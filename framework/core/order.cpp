@@ -16,8 +16,8 @@ constexpr int kKinds = 4;
 class OrderCompiler {
  public:
   OrderCompiler(const Schedule& schedule, const ScheduleShape& shape, const ScheduleOrder& lists,
-                std::size_t length)
-      : schedule_(schedule), order_(lists), length_(length) {
+                std::size_t length, const CompiledOrder* held)
+      : schedule_(schedule), order_(lists), length_(length), held_(held) {
     out_.shape = shape;
   }
 
@@ -25,7 +25,11 @@ class OrderCompiler {
     if (absl::Status status = PlaceLists(schedule_, order_, {}, &out_); !status.ok()) return status;
     stages_ = out_.stages;
     if (!IsComplete() || !Sort()) return WhyNot();
-    CountHeld(order_, {}, &out_);
+    if (held_ == nullptr) {
+      CountHeld(order_, {}, &out_);
+    } else {
+      CopyHeld(*held_, &out_);
+    }
     if (out_.splits_backward && out_.shape.chunks > 1) FindChunkEnds();
     FindPeriod();
     return std::move(out_);
@@ -273,6 +277,7 @@ class OrderCompiler {
   CompiledOrder out_;
   const ScheduleOrder& order_;
   const std::size_t length_;
+  const CompiledOrder* const held_;
   std::vector<std::int32_t> event_;
   int stages_ = 1;
 };
@@ -284,8 +289,9 @@ absl::StatusOr<CompiledOrder> CompileOrder(const Schedule& schedule, const Sched
 }
 
 absl::StatusOr<CompiledOrder> CompileLists(const Schedule& schedule, const ScheduleShape& shape,
-                                           const ScheduleOrder& lists, std::size_t length) {
-  return OrderCompiler(schedule, shape, lists, length).Run();
+                                           const ScheduleOrder& lists, std::size_t length,
+                                           const CompiledOrder* held) {
+  return OrderCompiler(schedule, shape, lists, length, held).Run();
 }
 
 }  // namespace shardlab

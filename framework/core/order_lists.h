@@ -38,6 +38,15 @@ absl::Status PlaceLists(const Schedule& schedule, const ScheduleOrder& lists,
 // Sets splits_backward and what ranks hold: in_flight, pinned, in_flight_until_i, states.
 void CountHeld(const ScheduleOrder& lists, const std::vector<Repetition>& skip, CompiledOrder* out);
 
+// Sets the same as CountHeld from an order that holds as much.
+inline void CopyHeld(const CompiledOrder& from, CompiledOrder* out) {
+  out->splits_backward = from.splits_backward;
+  out->in_flight = from.in_flight;
+  out->pinned = from.pinned;
+  out->in_flight_until_i = from.in_flight_until_i;
+  out->states = from.states;
+}
+
 // Where a list repeats: item i + length is item i so many micro-batches later, for begin <= i and
 // i + length < end.
 struct Stretch {

@@ -16,8 +16,9 @@ std::size_t Size(int n) { return static_cast<std::size_t>(n); }
 
 class Shortener {
  public:
-  Shortener(const Schedule& schedule, const ScheduleShape& shape, const ScheduleOrder& lists)
-      : schedule_(schedule), shape_(shape), lists_(lists) {}
+  Shortener(const Schedule& schedule, const ScheduleShape& shape, const ScheduleOrder& lists,
+            const CompiledOrder* outline)
+      : schedule_(schedule), shape_(shape), lists_(lists), outline_(outline) {}
 
   // False: the lists are not known to repeat.
   bool Find() {
@@ -55,7 +56,7 @@ class Shortener {
       order.push_back(std::move(list));
       length += s.length;
     }
-    absl::StatusOr<CompiledOrder> compiled = CompileLists(schedule_, shape, order, length);
+    absl::StatusOr<CompiledOrder> compiled = CompileLists(schedule_, shape, order, length, outline_);
     if (!compiled.ok() || !compiled->pairs.empty() || compiled->copies != 1 ||
         compiled->period.length == 0 || compiled->stages != schedule_.Stages(shape_) ||
         !SamePlaces(*compiled) || !Repeats(*compiled) || !Equal(order, *compiled, out) ||
@@ -163,6 +164,7 @@ class Shortener {
   const Schedule& schedule_;
   const ScheduleShape& shape_;
   const ScheduleOrder& lists_;
+  const CompiledOrder* const outline_;
   int period_ = 0;  // micro-batches
   std::vector<Stretch> stretches_;
 };
@@ -226,15 +228,16 @@ absl::StatusOr<CompiledOrder> OutlineOrder(const Schedule& schedule, const Sched
 }
 
 absl::StatusOr<CompiledOrder> CompileShortOrder(const Schedule& schedule,
-                                                const ScheduleShape& shape) {
+                                                const ScheduleShape& shape,
+                                                const CompiledOrder* outline) {
   const ScheduleOrder lists = schedule.Order(shape);
-  Shortener shortener(schedule, shape, lists);
+  Shortener shortener(schedule, shape, lists, outline);
   if (shortener.Find()) {
     for (const std::size_t periods : {5, 10, 40}) {
       if (std::optional<CompiledOrder> order = shortener.With(periods)) return *std::move(order);
     }
   }
-  return CompileLists(schedule, shape, lists);
+  return CompileLists(schedule, shape, lists, 0, outline);
 }
 
 }  // namespace shardlab

@@ -281,15 +281,16 @@ class GroupSearch {
       return;
     }
     const ScheduleShape shape{plan.pipeline, plan.chunks, plan.micro_batches};
+    SearchOrders::Pointer outline;
     if (options_.bounds) {
-      const SearchOrders::Pointer outline =
-          prepared_.orders.Outline(*c.schedule, schedule.index, shape);
+      outline = prepared_.orders.Outline(*c.schedule, schedule.index, shape);
       if (!outline->refusal.empty()) return Illegal(outline->code, outline->refusal);
       workspace_->plays = false;
       if (!Evaluated(plan, &outline->order)) return;
       workspace_->plays = true;
     }
-    const SearchOrders::Pointer order = prepared_.orders.Of(*c.schedule, schedule.index, shape);
+    const SearchOrders::Pointer order = prepared_.orders.Of(
+        *c.schedule, schedule.index, shape, outline != nullptr ? &outline->order : nullptr);
     if (!order->refusal.empty()) return Illegal(order->code, order->refusal);
     Evaluated(plan, &order->order);
   }

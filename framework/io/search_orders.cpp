@@ -45,9 +45,9 @@ SearchOrders::Pointer SearchOrders::Known(Orders* orders, const Key& key, Make m
 }
 
 SearchOrders::Pointer SearchOrders::Of(const Schedule& schedule, int index,
-                                       const ScheduleShape& shape) {
+                                       const ScheduleShape& shape, const CompiledOrder* outline) {
   return Known(&orders_, Key(index, shape.ranks, shape.chunks, shape.micro_batches),
-               [&] { return CompileShortOrder(schedule, shape); });
+               [&] { return CompileShortOrder(schedule, shape, outline); });
 }
 
 SearchOrders::Pointer SearchOrders::Outline(const Schedule& schedule, int index,

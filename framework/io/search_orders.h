@@ -3,7 +3,7 @@
 // when they come to more than a limit the search forgets them.
 //
 //   SearchOrders orders;
-//   SearchOrders::Pointer order = orders.Of(schedule, index, {ranks, chunks, micro_batches});
+//   SearchOrders::Pointer order = orders.Of(schedule, index, {ranks, chunks, micro_batches}, nullptr);
 
 #include <cstdint>
 #include <map>
@@ -25,7 +25,9 @@ class SearchOrders {
  public:
   using Pointer = std::shared_ptr<const KnownOrder>;
   // `index` tells schedules apart.
-  Pointer Of(const Schedule& schedule, int index, const ScheduleShape& shape);
+  // `outline`: what Outline gave, or null.
+  Pointer Of(const Schedule& schedule, int index, const ScheduleShape& shape,
+             const CompiledOrder* outline);
   // The same without what only playing needs; see OutlineOrder.
   Pointer Outline(const Schedule& schedule, int index, const ScheduleShape& shape);
   // Why the schedule refuses a shape; empty when it does not. Nothing is compiled.
