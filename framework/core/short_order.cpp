@@ -233,8 +233,14 @@ absl::StatusOr<CompiledOrder> CompileShortOrder(const Schedule& schedule,
   const ScheduleOrder lists = schedule.Order(shape);
   Shortener shortener(schedule, shape, lists, outline);
   if (shortener.Find()) {
-    for (const std::size_t periods : {5, 10, 40}) {
-      if (std::optional<CompiledOrder> order = shortener.With(periods)) return *std::move(order);
+    // Where weight gradients wait, each for its rank's own number of passes, it is some periods for
+    // each rank until all are in step: with fewer nothing repeats.
+    const std::vector<int> tried = outline != nullptr && outline->splits_backward
+                                       ? std::vector<int>{3 * shape.ranks}
+                                       : std::vector<int>{5, 10, 3 * shape.ranks};
+    for (const int periods : tried) {
+      if (std::optional<CompiledOrder> order = shortener.With(Size(periods)))
+        return *std::move(order);
     }
   }
   return CompileLists(schedule, shape, lists, 0, outline);
