@@ -129,6 +129,10 @@ class OrderCompiler {
     out_.first.assign(Size(s.ranks), -1);
     out_.last.assign(Size(s.ranks), -1);
     out_.sends.assign(2 * Size(s.ranks), 0);
+    std::size_t works = 0;
+    for (const std::vector<Work>& list : order_) works += list.size();
+    out_.events.reserve(works);
+    out_.works.reserve(works);
     bool moved = true;
     while (moved) {
       moved = false;
@@ -207,11 +211,19 @@ class OrderCompiler {
   }
 
   // An event as seen from itself: alike events wait for events equally far back.
-  bool Alike(std::size_t i, std::size_t j) const {
-    const CompiledOrder::Event &a = out_.events[i], &b = out_.events[j];
-    return a.rank == b.rank && a.cost == b.cost && a.hop == b.hop && i - a.before == j - b.before &&
-           i - a.waits == j - b.waits;
+  struct Seen {
+    std::uint64_t what = 0, back = 0;
+    bool operator==(const Seen& other) const { return what == other.what && back == other.back; }
+  };
+  void LookAtEvents() {
+    seen_.resize(out_.events.size());
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+      const CompiledOrder::Event& e = out_.events[i];
+      seen_[i] = {std::uint64_t{e.cost} << 32 | std::uint64_t{e.rank} << 16 | e.hop,
+                  (i - e.before) << 32 | (i - e.waits)};
+    }
   }
+  bool Alike(std::size_t i, std::size_t j) const { return seen_[i] == seen_[j]; }
 
   // A stretch of a quarter of the order or more holds one of three events, and three periods: the
   // event is alike the one a period before or behind it. Shorter stretches save little.
@@ -227,6 +239,7 @@ class OrderCompiler {
 
   void FindPeriod() {
     const std::size_t n = out_.events.size();
+    LookAtEvents();
     // A period has work of every rank; far longer ones than the ranks' own cycle do not occur in
     // practice.
     const std::size_t least = length_ > 0 ? length_ : Size(2 * out_.shape.ranks);
@@ -253,7 +266,8 @@ class OrderCompiler {
     }
     CompiledOrder::Period& p = out_.period;
     std::size_t reach = 1;
-    for (std::size_t i = p.begin; i < p.end; ++i) {
+    // Of one period: the others are alike.
+    for (std::size_t i = p.begin; i < p.begin + p.length; ++i) {
       reach = std::max({reach, i - out_.events[i].before, i - out_.events[i].waits});
     }
     // What follows the stretch may look back into it, and the last events must not be skipped over.
@@ -279,6 +293,7 @@ class OrderCompiler {
   const std::size_t length_;
   const CompiledOrder* const held_;
   std::vector<std::int32_t> event_;
+  std::vector<Seen> seen_;  // [event]
   int stages_ = 1;
 };
 

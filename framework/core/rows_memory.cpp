@@ -26,8 +26,9 @@ std::vector<LayerClass> RowsMemory::Classes(const Program& program) {
 
 bool RowsMemory::Same(const Rows& rows, const Program& program,
                       const std::vector<LayerClass>& classes, const Mesh& mesh) {
-  return rows.classes == classes && rows.tensors == program.tensors && rows.ops == program.ops &&
-         rows.dimensions == program.dimensions && rows.mesh == mesh;
+  // What is short and most often another comes first.
+  return rows.dimensions == program.dimensions && rows.mesh == mesh && rows.classes == classes &&
+         rows.tensors == program.tensors && rows.ops == program.ops;
 }
 
 RowsMemory::Rows RowsMemory::RowsOf(const Program& program, std::vector<LayerClass> classes,
@@ -69,9 +70,9 @@ Form RowsMemory::FormOf(const Edited& edited, const Precision& precision,
   const Known<OfEdited> known = All(forms_);
   for (auto at = known->rbegin(); at != known->rend(); ++at) {
     const OfEdited& entry = **at;
-    if (entry.optimizer == optimizer && entry.derived == edited.derived &&
-        entry.precision == precision && entry.states == states && entry.rules == rules &&
-        Same(entry.rows, edited.program, classes, edited.mesh))
+    if (entry.optimizer == optimizer && entry.precision == precision &&
+        Same(entry.rows, edited.program, classes, edited.mesh) && entry.states == states &&
+        entry.rules == rules && entry.derived == edited.derived)
       return entry.form;
   }
   Form form = CompileForm(edited, precision, states, rules, *optimizer);

@@ -48,7 +48,7 @@ double OwnBubble(const Composition& c, const Plan& plan, const CompiledOrder& or
     const PlayingRank& rank = w.playing[Size(r)];
     own = rank.free - (w.ends[first] - FirstPass(order, w, order.events[first].cost)) - rank.busy;
   } else {
-    PlayOrder(order, w.stage_cost, 0, absl::MakeSpan(w.ends));
+    PlayToEnd(order, w.stage_cost, 0, absl::MakeSpan(w.ends));
     const double start = w.ends[first] - w.stage_cost[order.events[first].cost];
     const int passes = plan.micro_batches / w.copies;
     own = w.ends[last] - start - passes * w.slot[Size(r)];
