@@ -700,20 +700,22 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
   Evaluation e;
   e.capacity = c.hardware->machine().memory.value();
   for (int r = 0; r < plan.pipeline; ++r) {
-    costs_of(r);
     RankMemory& memory = w.memory[Size(r)];
-    const bool again = uniform && r > 0 && AsTheOneBefore(c, plan, r, order);
-    if (again) {
-      TimeAgain(plan, r, order, travels, w);
-    } else {
-      w.step_end[Size(r)] = Time(c, plan, r, order, prefetch, travels, w);
+    if (!w.keeps_ranks) {
+      costs_of(r);
+      const bool again = uniform && r > 0 && AsTheOneBefore(c, plan, r, order);
+      if (again) {
+        TimeAgain(plan, r, order, travels, w);
+      } else {
+        w.step_end[Size(r)] = Time(c, plan, r, order, prefetch, travels, w);
+      }
+      if (again && HoldsAsMuch(plan, r, order)) {
+        memory = w.memory[Size(r - 1)];
+      } else {
+        FillMemory(c, plan, r, order, w, memory);
+      }
+      w.update[Size(r)] = again ? w.update[Size(r - 1)] : OptimizerSeconds(c, memory);
     }
-    if (again && HoldsAsMuch(plan, r, order)) {
-      memory = w.memory[Size(r - 1)];
-    } else {
-      FillMemory(c, plan, r, order, w, memory);
-    }
-    w.update[Size(r)] = again ? w.update[Size(r - 1)] : OptimizerSeconds(c, memory);
     if (memory.total > e.peak) {
       e.peak = memory.total;
       e.worst_rank = r;

@@ -107,6 +107,9 @@ class Workspace {
   // For searches. The costs are those of the plan before: only the order of work, the chunks and
   // the split of layers are others, and as many ranks hold each stage.
   bool keeps_costs = false;
+  // Nor is anything else another than whether messages take time: what each rank does and holds is
+  // known. Not where an accounting makes passes equal.
+  bool keeps_ranks = false;
   // A plan with a rank above these is told so and not played.
   double most_bytes = std::numeric_limits<double>::infinity();
   double most_seconds = std::numeric_limits<double>::infinity();

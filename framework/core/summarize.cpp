@@ -66,8 +66,9 @@ Summary Summarize(const Composition& c, const Plan& plan, const CompiledOrder* o
   const bool hops = plan.pipeline > 1 && c.exposed_transfers;
   const double without = hops ? Evaluate(c, plan, order, w, false).step : 0;
   w.keeps_costs = hops;
+  w.keeps_ranks = hops && !c.rules.equal_passes;
   s.evaluation = Evaluate(c, plan, order, w);
-  w.keeps_costs = false;
+  w.keeps_costs = w.keeps_ranks = false;
   if (hops)
     s.exposed_pipeline = std::clamp(s.evaluation.step - without, 0.0, s.evaluation.time.bubble);
   s.worst = w.memory[Size(s.evaluation.worst_rank)];
