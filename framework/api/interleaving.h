@@ -4,8 +4,8 @@
 // backward runs through the same table with the chunks from the last to the first (Megatron-LM
 // core/pipeline_parallel/schedules.py, get_schedule_table).
 //
-//   const int group = GroupSize(shape, 0);
-//   Work first = InterleavedWork(shape, group, WorkKind::kF, 0);  // chunk 0, micro-batch 0
+//   const std::vector<Work> forwards = InterleavedTable(shape, GroupSize(shape, 0), WorkKind::kF);
+//   Work first = forwards[0];  // chunk 0, micro-batch 0
 
 #include <algorithm>
 #include <string>
@@ -17,15 +17,21 @@
 
 namespace shardlab {
 
-// The k-th forward or backward of a rank.
-inline Work InterleavedWork(const ScheduleShape& shape, int group, WorkKind kind, int k) {
-  const int before = k / (group * shape.chunks) * group;
-  const int size = std::min(group, shape.micro_batches - before);
-  const int within = k - before * shape.chunks;
-  const int chunk = within / size;
+// A rank's forwards, or its backwards of this kind, in their order.
+inline std::vector<Work> InterleavedTable(const ScheduleShape& shape, int group, WorkKind kind) {
+  std::vector<Work> table;
+  table.reserve(static_cast<std::size_t>(shape.micro_batches) *
+                static_cast<std::size_t>(shape.chunks));
   const bool forward = kind == WorkKind::kF;
-  return {kind, static_cast<std::int16_t>(forward ? chunk : shape.chunks - 1 - chunk),
-          before + within % size};
+  for (int before = 0; before < shape.micro_batches; before += std::max(1, group)) {
+    const int past = std::min(before + std::max(1, group), shape.micro_batches);
+    for (int i = 0; i < shape.chunks; ++i) {
+      const int chunk = forward ? i : shape.chunks - 1 - i;
+      for (int m = before; m < past; ++m)
+        table.push_back({kind, static_cast<std::int16_t>(chunk), m});
+    }
+  }
+  return table;
 }
 
 // As stated, or PyTorch's: as many whole rounds of at least p micro-batches as there can be. 0 when

@@ -8,7 +8,8 @@
 // Both bounds together are the claim: a plan whose step is at most `most_seconds` has a rank with
 // at least `bytes`.
 //
-// Seconds: no pipeline is faster than the mean of what its ranks compute. Bytes: the mean of the
+// Seconds: no pipeline is faster than the mean of what its ranks compute, nor than what
+// fill_and_drain.h says where weight gradients may wait. Bytes: the mean of the
 // ranks' parameters, gradients and optimizer state; and of rank 0 its own, with the activations
 // that it must hold. A micro-batch that enters stage s comes back after its forward and
 // input-gradient passes through all stages from s on, L(s) seconds. So by Little's law (Operations
@@ -29,17 +30,21 @@ struct PlanBound {
 // Of one thread and one composition: what it has summed over a split of layers is kept.
 class Bounds {
  public:
+  // `hop`: seconds of a message to another pipeline rank.
   PlanBound Of(const Composition& composition, const Plan& plan, const Workspace& workspace,
-               double most_seconds);
+               double hop, double most_seconds);
 
  private:
   const std::vector<double>& Layers(const Composition& composition, std::size_t split);
-  double FirstRank(const Composition& composition, const Plan& plan, const Workspace& workspace,
-                   double most_seconds);
+  void Stages(const Composition& composition, const Plan& plan, const Workspace& workspace);
+  double Pipeline(const Composition& composition, const Plan& plan, double hop);
+  double FirstRank(const Composition& composition, const Plan& plan, const Workspace& workspace);
 
   std::vector<std::vector<double>> layers_;  // [split][class], on all stages
-  std::vector<double> there_and_back_;       // [class] seconds of one layer
+  std::vector<PassSeconds> stage_;           // [stage]
+  std::vector<std::int32_t> stage_of_;       // [rank x chunks + chunk]
   std::vector<double> before_;               // [stage] seconds there and back of those before it
+  FillAndDrain fill_and_drain_;
 };
 
 }  // namespace shardlab

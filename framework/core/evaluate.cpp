@@ -499,6 +499,55 @@ absl::Span<const double> PairsHide(const Composition& c, const CompiledOrder* or
   return PairsOverlap(c, order) ? absl::MakeConstSpan(w.pair_hidden) : absl::Span<const double>();
 }
 
+// What the order takes at the least, and then what its ranks do at the end of the step.
+double LeastStep(const Composition& c, const Plan& plan, const CompiledOrder* order, double hop,
+                 bool travels, Workspace& w) {
+  const double passes = plan.micro_batches / w.copies;
+  const auto behind = [&w](int r) { return w.step_end[Size(r)] + w.update[Size(r)]; };
+  double step = 0;
+  const bool pairs = PairsOverlap(c, order);
+  if (order == nullptr || pairs || !order->pairs.empty()) {
+    // No rank ends before all of its own work is done. An outline does not say which of it is in
+    // pairs: any of what they may hide is left out.
+    for (int r = 0; r < plan.pipeline; ++r) {
+      const double hidden = !pairs                 ? 0
+                            : order->pairs.empty() ? passes * PairTraffic(plan, r, *order, w)
+                                                   : w.hidden_in_pairs[Size(r)];
+      step = std::max(step, passes * w.slot[Size(r)] - hidden + behind(r));
+    }
+    return step;
+  }
+  const bool thirds = c.rules.equal_passes &&
+                      c.schedule->EqualSlots({plan.pipeline, plan.chunks, plan.micro_batches}) < 0;
+  const auto seconds = [&](int stage) -> PassSeconds {
+    const double* const cost = &w.stage_cost[Size(stage) * 4];
+    if (!travels) {
+      const double third = (cost[kF] + cost[kB]) / 3;
+      return thirds ? PassSeconds{third, third, third} : PassSeconds{cost[kF], cost[kI], cost[kW]};
+    }
+    const auto takes = [&](std::size_t kind) {
+      const PassCost& pass = w.passes[Size(stage) * 4 + kind];
+      return pass.lead + pass.body;
+    };
+    if (!order->splits_backward) return {takes(kF), takes(kB), 0};
+    // Some of its backward passes may be whole.
+    const double input = std::min(takes(kI), takes(kB));
+    return {takes(kF), input, std::min(takes(kI) + takes(kW), takes(kB)) - input};
+  };
+  const double drained = LeastFinish({plan.pipeline, plan.chunks, order->stages,
+                                      order->stage_of.data(), passes, order->splits_backward, hop},
+                                     seconds, &w.fill_and_drain);
+  const std::vector<double>& finish = w.fill_and_drain.finish;
+  const double latest =
+      std::max(drained, *std::max_element(finish.begin(), finish.begin() + plan.pipeline));
+  for (int r = 0; r < plan.pipeline; ++r) {
+    const bool last = c.rules.reductions_after_pipeline;
+    step = std::max(step, (last ? latest : finish[Size(r)]) + behind(r));
+  }
+  if (order->copies > 1) return std::max(step, drained);
+  return std::max(step, drained + behind(w.fill_and_drain.rank_of[0]));
+}
+
 double PlayPipeline(const Composition& c, const Plan& plan, const CompiledOrder* order, double hop,
                     Workspace& w) {
   if (plan.pipeline == 1) {
@@ -552,6 +601,7 @@ void Workspace::Reserve(const Plan& plan, const CompiledOrder* order) {
     step_end.resize(ranks);
     update.resize(ranks);
   }
+  if (order != nullptr) fill_and_drain.Reserve(ranks, Size(order->stages));
   const std::size_t cost = order == nullptr ? ranks * Size(plan.chunks) * 4 : order->CostCount();
   if (chunk_bytes.size() < 3 * Size(plan.chunks)) chunk_bytes.resize(3 * Size(plan.chunks));
   if (chunk_late.size() < ranks * Size(plan.chunks)) chunk_late.resize(ranks * Size(plan.chunks));
@@ -560,7 +610,7 @@ void Workspace::Reserve(const Plan& plan, const CompiledOrder* order) {
     passes.resize(cost);
   }
   if (hidden_in_pairs.size() < ranks) hidden_in_pairs.resize(ranks);
-  if (order != nullptr && !order->pairs.empty()) {
+  if (order != nullptr) {
     if (pair_traffic.size() < 2 * Size(order->stages)) pair_traffic.resize(2 * Size(order->stages));
     if (pair_hidden.size() < order->pairs.size()) pair_hidden.resize(order->pairs.size());
   }
@@ -668,21 +718,23 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
   Evaluation e;
   e.capacity = c.hardware->machine().memory.value();
   for (int r = 0; r < plan.pipeline; ++r) {
-    costs_of(r);
     RankMemory& memory = w.memory[Size(r)];
-    const bool again = uniform && r > 0 && AsTheOneBefore(c, plan, r, order);
-    if (again) {
-      TimeAgain(plan, r, order, travels, w);
-    } else {
-      w.step_end[Size(r)] = Time(c, plan, r, order, prefetch, travels, w);
+    if (!w.keeps_ranks) {
+      costs_of(r);
+      const bool again = uniform && r > 0 && AsTheOneBefore(c, plan, r, order);
+      if (again) {
+        TimeAgain(plan, r, order, travels, w);
+      } else {
+        w.step_end[Size(r)] = Time(c, plan, r, order, prefetch, travels, w);
+      }
+      if (pairs) AddPairTraffic(c, plan, r, *order, w);
+      if (again && HoldsAsMuch(plan, r, order)) {
+        memory = w.memory[Size(r - 1)];
+      } else {
+        FillMemory(c, plan, r, order, w, memory);
+      }
+      w.update[Size(r)] = again ? w.update[Size(r - 1)] : OptimizerSeconds(c, memory);
     }
-    if (pairs) AddPairTraffic(c, plan, r, *order, w);
-    if (again && HoldsAsMuch(plan, r, order)) {
-      memory = w.memory[Size(r - 1)];
-    } else {
-      FillMemory(c, plan, r, order, w, memory);
-    }
-    w.update[Size(r)] = again ? w.update[Size(r - 1)] : OptimizerSeconds(c, memory);
     if (memory.total > e.peak) {
       e.peak = memory.total;
       e.worst_rank = r;
@@ -698,24 +750,22 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
     e.stopped = Stopped::kMemory;
     return e;
   }
+  const double hop = hops && plan.pipeline > 1 && c.exposed_transfers ? HopSeconds(c, w) : 0;
   std::fill_n(w.hidden_in_pairs.begin(), plan.pipeline, 0.0);
   if (pairs) FillPairs(c, plan, *order, w);
   if (w.most_seconds < std::numeric_limits<double>::infinity()) {
-    // No rank ends before all of its own work is done.
-    const int passes = plan.micro_batches / w.copies;
-    for (int r = 0; r < plan.pipeline; ++r) {
-      const double alone = passes * w.slot[Size(r)] - w.hidden_in_pairs[Size(r)] +
-                           w.step_end[Size(r)] + w.update[Size(r)];
-      e.step = std::max(e.step, kRounding * alone);
-    }
+    e.step = kRounding * LeastStep(c, plan, order, hop, travels, w);
     if (e.step > w.most_seconds) {
       e.stopped = Stopped::kTime;
       return e;
     }
     e.step = 0;
   }
+  if (!w.plays) {
+    e.stopped = Stopped::kUnplayed;
+    return e;
+  }
 
-  const double hop = hops && plan.pipeline > 1 && c.exposed_transfers ? HopSeconds(c, w) : 0;
   e.pipeline = travels ? PlayTravelling(plan, order, hop, w, PairsHide(c, order, w))
                        : PlayPipeline(c, plan, order, hop, w);
   for (int r = 0; r < plan.pipeline; ++r) {

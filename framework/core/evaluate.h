@@ -14,6 +14,7 @@
 
 #include "absl/types/span.h"
 #include "core/composition.h"
+#include "core/fill_and_drain.h"
 #include "core/order.h"
 #include "core/slots.h"
 #include "core/span.h"
@@ -38,7 +39,7 @@ struct RankMemory {
 };
 
 // Why a plan was not evaluated to the end: it takes more than the workspace allows.
-enum class Stopped : std::uint8_t { kNot, kMemory, kTime };
+enum class Stopped : std::uint8_t { kNot, kMemory, kTime, kUnplayed };
 
 struct Evaluation {
   double step = 0;      // seconds; where `stopped` says so 0, or what it takes at least
@@ -102,15 +103,20 @@ class Workspace {
   // Bytes of activations of one micro-batch, where weight gradients wait: as CompiledOrder's
   // states.
   std::vector<double> chunk_bytes;
+  FillAndDrain fill_and_drain;
   int copies = 1;           // ranks that hold each stage
   double bucket_bytes = 0;  // of the largest bucket into which gradients are copied
 
   // For searches. The costs are those of the plan before: only the order of work, the chunks and
   // the split of layers are others, and as many ranks hold each stage.
   bool keeps_costs = false;
+  // Nor is anything else another than whether messages take time: what each rank does and holds is
+  // known. Not where an accounting makes passes equal.
+  bool keeps_ranks = false;
   // A plan with a rank above these is told so and not played.
   double most_bytes = std::numeric_limits<double>::infinity();
   double most_seconds = std::numeric_limits<double>::infinity();
+  bool plays = true;  // false: an outline of an order is enough, and what is left is not played
 };
 
 // `order` of (plan.pipeline, chunks, micro_batches); may be null for one pipeline rank. Reserve

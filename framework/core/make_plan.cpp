@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/text.h"
@@ -15,20 +16,22 @@ class PlanMaker {
  public:
   PlanMaker(const Composition& c, const PlanRequest& request, std::vector<LayerSplit>* splits,
             Diagnostics* d)
-      : c_(c), mesh_(c.edited.mesh), request_(request), splits_(splits), diagnostics_(*d) {}
-
-  std::optional<Plan> Run() {
-    const std::size_t before = ErrorCount();
+      : c_(c),
+        mesh_(c.edited.mesh),
+        request_(request),
+        splits_(splits),
+        diagnostics_(*d),
+        degree_(mesh_.axes().size(), 0),
+        whole_(mesh_.axes().size()) {
     plan_.pipeline = request_.pipeline;
     plan_.chunks = request_.chunks;
     plan_.micro_batch_size = request_.micro_batch_size;
+  }
+
+  std::optional<Plan> Run() {
+    const std::size_t before = ErrorCount();
     SplitLayers();
-    Degrees();
-    if (degrees_known_ && !Borrowers()) degrees_known_ = false;  // no atoms, so no batch to divide
-    Requirements();
-    Limits();
-    HostLink();
-    if (degrees_known_) MicroBatches();
+    AllButLayers();
     if (ErrorCount() != before) return std::nullopt;
     Schedule();
     Warnings();
@@ -39,7 +42,31 @@ class PlanMaker {
     return plan_;
   }
 
+  std::optional<Plan> WithoutLayers() {
+    const std::size_t before = ErrorCount();
+    AllButLayers();
+    if (ErrorCount() != before) return std::nullopt;
+    return plan_;
+  }
+
+  std::optional<std::int32_t> Layers() {
+    const std::size_t before = ErrorCount();
+    SplitLayers();
+    if (plan_.pipeline == 1) Schedule();
+    if (ErrorCount() != before) return std::nullopt;
+    return plan_.split;
+  }
+
  private:
+  void AllButLayers() {
+    Degrees();
+    if (degrees_known_ && !Borrowers()) degrees_known_ = false;  // no atoms, so no batch to divide
+    Requirements();
+    Limits();
+    HostLink();
+    if (degrees_known_) MicroBatches();
+  }
+
   std::size_t ErrorCount() const {
     return static_cast<std::size_t>(
         std::count_if(diagnostics_.all().begin(), diagnostics_.all().end(),
@@ -170,18 +197,22 @@ class PlanMaker {
     std::vector<double> counts(split.size() * program.classes.size(), 0);
     double* of_stage = counts.data();
     std::size_t next = 0;
+    const bool ends_apart =
+        std::any_of(program.classes.begin(), program.classes.end(),
+                    [](const LayerClass& row) { return row.both_ends.valid(); }) &&
+        EndsApart();
     for (std::size_t stage = 0; stage < split.size(); ++stage) {
       for (std::size_t c = 0; c < program.classes.size(); ++c) {
         const StagePosition position = program.classes[c].position;
-        if (program.classes[c].both_ends.valid() && !EndsApart()) continue;
+        if (program.classes[c].both_ends.valid() && !ends_apart) continue;
         if ((position == StagePosition::kFirst && stage == 0) ||
             (position == StagePosition::kLast && stage + 1 == split.size()))
           of_stage[c] = 1;
         if (position == StagePosition::kSpread)
           of_stage[c] = 1.0 / static_cast<double>(split.size());
       }
-      for (int i = 0; i < split[stage]; ++i)
-        of_stage[program.TreatedBy(layers[next++], OnRank(stage, i)).index()] += 1;
+      for (int i = 0; i < split[stage]; ++i, ++next)
+        of_stage[program.TreatedBy(layers[next], OnRank(stage, i)).index()] += 1;
       of_stage += program.classes.size();
     }
     return counts;
@@ -225,7 +256,7 @@ class PlanMaker {
       }
       used *= degree;
       if (degree > 1) factors.push_back(absl::StrCat(axis.name, " ", degree));
-      degree_[axis.name] = degree;
+      degree_[Index(axis)] = degree;
     }
     const Place& place = BlamedPlace();
     std::string product = factors.empty() ? "one rank" : absl::StrJoin(factors, " x ");
@@ -254,7 +285,7 @@ class PlanMaker {
           absl::StrCat("the product must be one of ", Enumerate(Divisors(world), "or")));
       return;
     }
-    degree_[rest->name] = static_cast<int>(world / used);
+    degree_[Index(*rest)] = static_cast<int>(world / used);
     degrees_known_ = true;
     SetAtoms();
   }
@@ -272,7 +303,10 @@ class PlanMaker {
   }
 
   bool Owns(const Axis& axis, AtomId atom) const {
-    return mesh_.axis(mesh_.atoms()[atom.index()].owner).name == axis.name;
+    return mesh_.atoms()[atom.index()].owner.index() == Index(axis);
+  }
+  std::size_t Index(const Axis& axis) const {
+    return static_cast<std::size_t>(&axis - mesh_.axes().data());
   }
 
   // First the atoms of each axis as if nobody borrowed; then borrowers take of them, and what is
@@ -280,30 +314,37 @@ class PlanMaker {
   void SetAtoms() {
     for (const Axis& axis : mesh_.axes()) {
       if (axis.borrows) continue;
-      int rest = degree_[axis.name];
+      int rest = degree_[Index(axis)];
       for (const AtomId atom : axis.order) {
         if (!Owns(axis, atom)) continue;
         const std::string& bound = mesh_.atoms()[atom.index()].bound;
         const int size = bound.empty() ? rest : std::gcd(rest, LeftOf(bound));
-        if (!bound.empty()) taken_[bound] = size * std::max(1, taken_[bound]);
-        whole_[axis.name].push_back(size);
+        if (!bound.empty()) Taken(bound) = size * std::max(1, Taken(bound));
+        whole_[Index(axis)].push_back(size);
         rest /= size;
       }
     }
     Borrow();
     for (const Axis& axis : mesh_.axes()) {
       if (axis.borrows) continue;
-      for (std::size_t slot = 0; slot < whole_[axis.name].size(); ++slot)
-        plan_.atom[axis.order[slot].index()] =
-            std::max(1, whole_[axis.name][slot] / std::max(1, Lent(axis, static_cast<int>(slot))));
+      for (std::size_t slot = 0; slot < whole_[Index(axis)].size(); ++slot)
+        plan_.atom[axis.order[slot].index()] = std::max(
+            1, whole_[Index(axis)][slot] / std::max(1, Lent(axis, static_cast<int>(slot))));
     }
+  }
+
+  // Of a bound, the product of the atoms that it caps; 0: there is none yet.
+  int& Taken(const std::string& bound) {
+    const auto known = std::find_if(taken_.begin(), taken_.end(),
+                                    [&](const auto& one) { return *one.first == bound; });
+    return known != taken_.end() ? known->second : taken_.emplace_back(&bound, 0).second;
   }
 
   // What earlier atoms with this bound have left of the dimension.
   int LeftOf(const std::string& bound) {
     const DimensionId dim = c_.edited.program.FindDimension(bound);
     if (!dim.valid()) return 1;
-    return static_cast<int>(c_.edited.program.dimension(dim).size) / std::max(1, taken_[bound]);
+    return static_cast<int>(c_.edited.program.dimension(dim).size) / std::max(1, Taken(bound));
   }
 
   // Ranks of this axis that borrowers have taken, of all of its atoms or of one.
@@ -327,8 +368,8 @@ class PlanMaker {
       for (const Axis& other : mesh_.axes()) {
         if (other.borrows || (other.atoms & axis.spans) == 0) continue;
         const int lent = std::max(1, Lent(other, -1, axis.spans));
-        divides &= degree_[other.name] % lent == 0;
-        spanned *= std::max(1, degree_[other.name] / lent);
+        divides &= degree_[Index(other)] % lent == 0;
+        spanned *= std::max(1, degree_[Index(other)] / lent);
       }
       if (!divides) continue;  // said of the borrower
       const int degree = std::max(1, Declared(axis));
@@ -344,9 +385,9 @@ class PlanMaker {
   void Take(const Axis& axis, int rest) {
     for (std::size_t i = 0; i < axis.order.size();) {
       const Axis& lender = LenderOf(axis.order[i]);
-      const std::vector<int>& whole = whole_[lender.name];
+      const auto& whole = whole_[Index(lender)];
       const bool last = i + whole.size() == axis.order.size();
-      int taken = last ? rest : std::gcd(rest, degree_[lender.name] / Lent(lender));
+      int taken = last ? rest : std::gcd(rest, degree_[Index(lender)] / Lent(lender));
       rest /= taken;
       for (std::size_t slot = 0; slot < whole.size(); ++slot, ++i) {
         const int left = whole[slot] / std::max(1, Lent(lender, static_cast<int>(slot)));
@@ -387,7 +428,7 @@ class PlanMaker {
     bool good = true;
     for (const Axis& lender : mesh_.axes()) {
       if (lender.borrows) continue;
-      const int lent = Lent(lender), degree = degree_[lender.name];
+      const int lent = Lent(lender), degree = degree_[Index(lender)];
       if (degree % lent == 0) continue;
       good = false;
       for (const Axis& axis : mesh_.axes()) {
@@ -546,9 +587,10 @@ class PlanMaker {
   std::vector<LayerSplit>* splits_;
   Diagnostics& diagnostics_;
   Plan plan_;
-  std::map<std::string, int> degree_;
-  std::map<std::string, int> taken_;  // by bound: the product of the atoms that it caps
-  std::map<std::string, std::vector<int>> whole_;  // by axis: its own atoms, what is lent included
+  std::vector<int> degree_;                                // [axis]
+  std::vector<std::pair<const std::string*, int>> taken_;  // see Taken
+  // [axis] its own atoms, what is lent included
+  std::vector<absl::InlinedVector<int, 4>> whole_;
   bool degrees_known_ = false;
 };
 
@@ -557,6 +599,16 @@ class PlanMaker {
 std::optional<Plan> MakePlan(const Composition& composition, const PlanRequest& request,
                              std::vector<LayerSplit>* splits, Diagnostics* diagnostics) {
   return PlanMaker(composition, request, splits, diagnostics).Run();
+}
+
+std::optional<Plan> MakePlanWithoutLayers(const Composition& composition,
+                                          const PlanRequest& request, Diagnostics* diagnostics) {
+  return PlanMaker(composition, request, nullptr, diagnostics).WithoutLayers();
+}
+
+std::optional<std::int32_t> MakeSplit(const Composition& composition, const PlanRequest& request,
+                                      std::vector<LayerSplit>* splits, Diagnostics* diagnostics) {
+  return PlanMaker(composition, request, splits, diagnostics).Layers();
 }
 
 int DegreeOf(const Composition& composition, const Plan& plan, AxisRole role) {

@@ -4,6 +4,7 @@
 //
 //   std::optional<Plan> plan = MakePlan(composition, request, &splits, &diagnostics);
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,6 +34,15 @@ struct PlanRequest {
 // diagnostics.
 std::optional<Plan> MakePlan(const Composition& composition, const PlanRequest& request,
                              std::vector<LayerSplit>* splits, Diagnostics* diagnostics);
+
+// For who tries many splits and schedules of one choice of degrees, in two steps. First all that a
+// plan is but for its layers and what its schedule says of it: `split` is not set.
+std::optional<Plan> MakePlanWithoutLayers(const Composition& composition,
+                                          const PlanRequest& request, Diagnostics* diagnostics);
+// Then the index of its layer split, which is put into `splits` (once). Of a request whose layers
+// are stated, or are spread evenly.
+std::optional<std::int32_t> MakeSplit(const Composition& composition, const PlanRequest& request,
+                                      std::vector<LayerSplit>* splits, Diagnostics* diagnostics);
 
 // What a plan's named axis comes to: its degree, 1 when there is no such axis.
 int DegreeOf(const Composition& composition, const Plan& plan, AxisRole role);

@@ -1,12 +1,12 @@
 #include "core/order.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
-#include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "api/order_fault.h"
+#include "core/order_lists.h"
 
 namespace shardlab {
 namespace {
@@ -15,29 +15,23 @@ constexpr int kKinds = 4;
 
 class OrderCompiler {
  public:
-  OrderCompiler(const Schedule& schedule, const ScheduleShape& shape, ScheduleOrder lists,
-                std::size_t length)
-      : schedule_(schedule), order_(std::move(lists)), length_(length) {
+  OrderCompiler(const Schedule& schedule, const ScheduleShape& shape, const ScheduleOrder& lists,
+                std::size_t length, const CompiledOrder* held)
+      : schedule_(schedule), order_(lists), length_(length), held_(held) {
     out_.shape = shape;
-    stages_ = out_.stages = schedule.Stages(shape);
   }
 
   absl::StatusOr<CompiledOrder> Run() {
-    const ScheduleShape& s = out_.shape;
-    if (order_.size() != Size(s.ranks)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the order has ", order_.size(), " ranks instead of ", s.ranks));
-    }
-    for (int r = 0; r < s.ranks; ++r) {
-      for (int c = 0; c < s.chunks; ++c) out_.stage_of.push_back(schedule_.StageOf(s, r, c));
-    }
-    if (absl::Status status = Place(); !status.ok()) return status;
-    if (absl::Status status = Exists(); !status.ok()) return status;
+    if (absl::Status status = PlaceLists(schedule_, order_, {}, &out_); !status.ok()) return status;
+    stages_ = out_.stages;
     if (!IsComplete() || !Sort()) return WhyNot();
-    CountInFlight();
     CountPairs();
-    if (out_.splits_backward) FindStates();
-    if (out_.splits_backward && s.chunks > 1) FindChunkEnds();
+    if (held_ == nullptr) {
+      CountHeld(order_, {}, &out_);
+    } else {
+      CopyHeld(*held_, &out_);
+    }
+    if (out_.splits_backward && out_.shape.chunks > 1) FindChunkEnds();
     FindPeriod();
     return std::move(out_);
   }
@@ -51,33 +45,6 @@ class OrderCompiler {
     return (Size(stage) * kKinds + Size(static_cast<int>(kind))) * Size(out_.shape.micro_batches) +
            Size(micro_batch);
   }
-  // Calls for each F, I, W and B of the work: a pair is two.
-  template <class Visitor>
-  static void EachPart(const Work& w, Visitor visit) {
-    if (w.kind != WorkKind::kFB) return visit(w);
-    visit(w.Forward());
-    visit(w.Backward());
-  }
-
-  // Every chunk is a stage, every stage somewhere, equally often.
-  absl::Status Place() {
-    const ScheduleShape& s = out_.shape;
-    std::vector<int> held(Size(std::max(0, stages_)), 0);
-    if (stages_ > 0) out_.copies = s.ranks * s.chunks / stages_;
-    for (const std::int32_t stage : out_.stage_of) {
-      if (stage >= 0 && stage < stages_) ++held[Size(stage)];
-    }
-    for (const int times : held) {
-      if (times == out_.copies && out_.copies * stages_ == s.ranks * s.chunks &&
-          s.micro_batches % out_.copies == 0)
-        continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          s.ranks * s.chunks, " chunks do not hold each of ", stages_,
-          " stages equally often, or not equal shares of ", s.micro_batches, " micro-batches"));
-    }
-    return absl::OkStatus();
-  }
-
   void FindChunkEnds() {
     out_.chunk_last.assign(Size(out_.shape.ranks * out_.shape.chunks), -1);
     for (std::size_t i = 0; i < out_.events.size(); ++i) {
@@ -86,25 +53,6 @@ class OrderCompiler {
       out_.chunk_last[Size(out_.events[i].rank * out_.shape.chunks + w.chunk)] =
           static_cast<std::int32_t>(i);
     }
-  }
-
-  absl::Status Exists() const {
-    const ScheduleShape& s = out_.shape;
-    const auto within = [](int n, int count) { return n >= 0 && n < count; };
-    for (int r = 0; r < s.ranks; ++r) {
-      for (const Work& work : order_[Size(r)]) {
-        absl::Status status;
-        EachPart(work, [&](const Work& w) {
-          if (within(w.chunk, s.chunks) && within(w.micro_batch, s.micro_batches)) return;
-          status = absl::InvalidArgumentError(
-              absl::StrCat("rank ", r, " does ", Name(w.kind), " of chunk ", w.chunk,
-                           " and micro-batch ", w.micro_batch, ", and there are ", s.chunks,
-                           " chunks and ", s.micro_batches, " micro-batches"));
-        });
-        if (!status.ok()) return status;
-      }
-    }
-    return absl::OkStatus();
   }
 
   // Each stage owes F and either B, or I and W, of each micro-batch, once and on one rank.
@@ -116,14 +64,13 @@ class OrderCompiler {
     bool good = true;
     for (int r = 0; r < s.ranks; ++r) {
       for (const Work& work : order_[Size(r)]) {
-        EachPart(work, [&](const Work& w) {
+        EachPartOf(work, [&](const Work& w) {
           const int stage = Stage(r, w);
           const std::int32_t chunk = r * s.chunks + w.chunk;
           std::int32_t& on = owner[Size(stage) * Size(s.micro_batches) + Size(w.micro_batch)];
           good = good && seen[Slot(stage, w.kind, w.micro_batch)]++ == 0 && (on < 0 || on == chunk);
           if (on < 0) --owes[Size(chunk)];
           on = chunk;
-          out_.splits_backward |= w.kind == WorkKind::kW;
         });
       }
     }
@@ -146,7 +93,7 @@ class OrderCompiler {
     std::vector<std::vector<OrderCell>> cells(order_.size());
     for (int r = 0; r < out_.shape.ranks; ++r) {
       for (const Work& work : order_[Size(r)]) {
-        EachPart(work, [&](const Work& w) {
+        EachPartOf(work, [&](const Work& w) {
           const bool first = work.kind == WorkKind::kFB && w.kind == WorkKind::kF;
           cells[Size(r)].push_back({Stage(r, w), w.kind, w.micro_batch, first});
         });
@@ -183,6 +130,10 @@ class OrderCompiler {
     out_.first.assign(Size(s.ranks), -1);
     out_.last.assign(Size(s.ranks), -1);
     out_.sends.assign(2 * Size(s.ranks), 0);
+    std::size_t works = 0;
+    for (const std::vector<Work>& list : order_) works += list.size();
+    out_.events.reserve(works);
+    out_.works.reserve(works);
     bool moved = true;
     while (moved) {
       moved = false;
@@ -268,101 +219,20 @@ class OrderCompiler {
     ++out_.sends[2 * Size(out_.events[Size(waits)].rank) + (kind == WorkKind::kF ? 0 : 1)];
   }
 
-  // Chunks whose saved tensors live at the instant when the rank holds most.
-  void CountInFlight() {
-    const ScheduleShape& s = out_.shape;
-    out_.in_flight.assign(Size(s.ranks) * Size(s.chunks), 0);
-    out_.pinned = out_.in_flight;
-    out_.in_flight_until_i.assign(Size(s.ranks), 0);
-    struct Count {
-      std::vector<std::int32_t> held;
-      int total = 0, most = 0;
-      // Notes the new state in `peak` when it is the largest so far.
-      void Change(int chunk, int by, std::int32_t* peak) {
-        held[Size(chunk)] += by;
-        total += by;
-        if (total <= most) return;
-        most = total;
-        std::copy(held.begin(), held.end(), peak);
-      }
-    };
-    for (int r = 0; r < s.ranks; ++r) {
-      const std::vector<std::int32_t> none(Size(s.chunks), 0);
-      Count until_w{none}, until_i{none}, pinned{none};
-      std::vector<std::int32_t> ignored = none;
-      std::int32_t* const held_here = &out_.in_flight[Size(r * s.chunks)];
-      std::int32_t* const pinned_here = &out_.pinned[Size(r * s.chunks)];
-      for (const Work& work : order_[Size(r)]) {
-        EachPart(work, [&](const Work& w) {
-          switch (w.kind) {
-            case WorkKind::kF:
-              until_w.Change(w.chunk, 1, held_here);
-              until_i.Change(w.chunk, 1, ignored.data());
-              break;
-            case WorkKind::kI:
-              pinned.Change(w.chunk, 1, pinned_here);
-              until_i.Change(w.chunk, -1, ignored.data());
-              break;
-            case WorkKind::kW:
-              pinned.Change(w.chunk, -1, pinned_here);
-              until_w.Change(w.chunk, -1, held_here);
-              break;
-            default:
-              until_w.Change(w.chunk, -1, held_here);
-              until_i.Change(w.chunk, -1, ignored.data());
-              break;
-          }
-        });
-      }
-      out_.in_flight_until_i[Size(r)] = until_i.most;
-    }
-  }
-
-  // What a rank holds at the start of each work, without what holds less of everything.
-  void FindStates() {
-    const ScheduleShape& s = out_.shape;
-    const std::size_t width = 3 * Size(s.chunks);
-    out_.states.resize(Size(s.ranks));
-    for (int r = 0; r < s.ranks; ++r) {
-      std::set<std::vector<std::int32_t>> seen;
-      std::vector<std::int32_t> now(width, 0);
-      const auto of = [&now](int chunk, std::size_t which) -> std::int32_t& {
-        return now[3 * Size(chunk) + which];
-      };
-      for (const Work& work : order_[Size(r)]) {
-        const bool pair = work.kind == WorkKind::kFB;
-        const int backward = pair ? work.backward_chunk : work.chunk;
-        const bool whole = pair || work.kind == WorkKind::kB;
-        if (pair || work.kind == WorkKind::kF) ++of(work.chunk, 0);
-        if (work.kind == WorkKind::kI) ++of(work.chunk, 1);
-        if (whole) of(backward, 2) = 1;
-        seen.insert(now);
-        if (whole) of(backward, 2) = 0;
-        if (whole || work.kind == WorkKind::kW) --of(backward, 0);
-        if (work.kind == WorkKind::kW) --of(work.chunk, 1);
-      }
-      const auto holds_less = [](const std::vector<std::int32_t>& a,
-                                 const std::vector<std::int32_t>& b) {
-        return std::equal(a.begin(), a.end(), b.begin(), std::less_equal<>());
-      };
-      // Largest first: what holds less of everything comes behind what it is held against.
-      std::vector<std::vector<std::int32_t>> kept;
-      for (auto state = seen.rbegin(); state != seen.rend(); ++state) {
-        const bool less = std::any_of(kept.begin(), kept.end(),
-                                      [&](const auto& other) { return holds_less(*state, other); });
-        if (!less) kept.push_back(*state);
-      }
-      for (const std::vector<std::int32_t>& state : kept)
-        out_.states[Size(r)].insert(out_.states[Size(r)].end(), state.begin(), state.end());
-    }
-  }
-
   // An event as seen from itself: alike events wait for events equally far back.
-  bool Alike(std::size_t i, std::size_t j) const {
-    const CompiledOrder::Event &a = out_.events[i], &b = out_.events[j];
-    return a.rank == b.rank && a.cost == b.cost && a.hop == b.hop && i - a.before == j - b.before &&
-           i - a.waits == j - b.waits;
+  struct Seen {
+    std::uint64_t what = 0, back = 0;
+    bool operator==(const Seen& other) const { return what == other.what && back == other.back; }
+  };
+  void LookAtEvents() {
+    seen_.resize(out_.events.size());
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+      const CompiledOrder::Event& e = out_.events[i];
+      seen_[i] = {std::uint64_t{e.cost} << 32 | std::uint64_t{e.rank} << 16 | e.hop,
+                  (i - e.before) << 32 | (i - e.waits)};
+    }
   }
+  bool Alike(std::size_t i, std::size_t j) const { return seen_[i] == seen_[j]; }
 
   // A stretch of a quarter of the order or more holds one of three events, and three periods: the
   // event is alike the one a period before or behind it. Shorter stretches save little.
@@ -378,6 +248,7 @@ class OrderCompiler {
 
   void FindPeriod() {
     const std::size_t n = out_.events.size();
+    LookAtEvents();
     // A period has work of every rank; far longer ones than the ranks' own cycle do not occur in
     // practice.
     const std::size_t least = length_ > 0 ? length_ : Size(2 * out_.shape.ranks);
@@ -404,7 +275,8 @@ class OrderCompiler {
     }
     CompiledOrder::Period& p = out_.period;
     std::size_t reach = 1;
-    for (std::size_t i = p.begin; i < p.end; ++i) {
+    // Of one period: the others are alike.
+    for (std::size_t i = p.begin; i < p.begin + p.length; ++i) {
       reach = std::max({reach, i - out_.events[i].before, i - out_.events[i].waits});
     }
     // What follows the stretch may look back into it, and the last events must not be skipped over.
@@ -426,9 +298,11 @@ class OrderCompiler {
 
   const Schedule& schedule_;
   CompiledOrder out_;
-  ScheduleOrder order_;
+  const ScheduleOrder& order_;
   const std::size_t length_;
+  const CompiledOrder* const held_;
   std::vector<std::int32_t> event_;
+  std::vector<Seen> seen_;  // [event]
   int stages_ = 1;
 };
 
@@ -439,8 +313,9 @@ absl::StatusOr<CompiledOrder> CompileOrder(const Schedule& schedule, const Sched
 }
 
 absl::StatusOr<CompiledOrder> CompileLists(const Schedule& schedule, const ScheduleShape& shape,
-                                           ScheduleOrder lists, std::size_t length) {
-  return OrderCompiler(schedule, shape, std::move(lists), length).Run();
+                                           const ScheduleOrder& lists, std::size_t length,
+                                           const CompiledOrder* held) {
+  return OrderCompiler(schedule, shape, lists, length, held).Run();
 }
 
 }  // namespace shardlab

@@ -74,8 +74,10 @@ void AddPairCosts(const CompiledOrder& order, absl::Span<double> costs,
 // Fails with the first impossible cell, and why it is impossible (api/order_fault.h).
 absl::StatusOr<CompiledOrder> CompileOrder(const Schedule& schedule, const ScheduleShape& shape);
 // The same for lists that are given. `length`: events of a period, where that is known; else 0.
+// `held`: what its ranks hold is what they hold here, where that is known.
 absl::StatusOr<CompiledOrder> CompileLists(const Schedule& schedule, const ScheduleShape& shape,
-                                           ScheduleOrder lists, std::size_t length = 0);
+                                           const ScheduleOrder& lists, std::size_t length = 0,
+                                           const CompiledOrder* held = nullptr);
 
 // costs as CompiledOrder says, in seconds; `ends` has room for one time per event. A message
 // arrives `hop` seconds after its sender's end; the sender goes on at once.

@@ -26,8 +26,9 @@ std::vector<LayerClass> RowsMemory::Classes(const Program& program) {
 
 bool RowsMemory::Same(const Rows& rows, const Program& program,
                       const std::vector<LayerClass>& classes, const Mesh& mesh) {
-  return rows.classes == classes && rows.tensors == program.tensors && rows.ops == program.ops &&
-         rows.dimensions == program.dimensions && rows.mesh == mesh;
+  // What is short and most often another comes first.
+  return rows.dimensions == program.dimensions && rows.mesh == mesh && rows.classes == classes &&
+         rows.tensors == program.tensors && rows.ops == program.ops;
 }
 
 RowsMemory::Rows RowsMemory::RowsOf(const Program& program, std::vector<LayerClass> classes,
@@ -45,14 +46,16 @@ template <class Made>
 void RowsMemory::Remember(Made made, Known<Made>* known) {
   auto entry = std::make_shared<const Made>(std::move(made));
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (known->size() == kMost) known->pop_front();
-  known->push_back(std::move(entry));
+  std::vector<std::shared_ptr<const Made>> all = **known;
+  if (all.size() == kMost) all.erase(all.begin());
+  all.push_back(std::move(entry));
+  *known = std::make_shared<const std::vector<std::shared_ptr<const Made>>>(std::move(all));
 }
 
 Derived RowsMemory::DeriveOf(const Program& program, const Mesh& mesh) {
   std::vector<LayerClass> classes = Classes(program);
   const Known<OfRows> known = All(derived_);
-  for (auto entry = known.rbegin(); entry != known.rend(); ++entry) {
+  for (auto entry = known->rbegin(); entry != known->rend(); ++entry) {
     if (Same((*entry)->rows, program, classes, mesh)) return (*entry)->derived;
   }
   Derived derived = Derive(program, mesh);
@@ -65,11 +68,11 @@ Form RowsMemory::FormOf(const Edited& edited, const Precision& precision,
                         const std::shared_ptr<const Optimizer>& optimizer) {
   std::vector<LayerClass> classes = Classes(edited.program);
   const Known<OfEdited> known = All(forms_);
-  for (auto at = known.rbegin(); at != known.rend(); ++at) {
+  for (auto at = known->rbegin(); at != known->rend(); ++at) {
     const OfEdited& entry = **at;
-    if (entry.optimizer == optimizer && entry.derived == edited.derived &&
-        entry.precision == precision && entry.states == states && entry.rules == rules &&
-        Same(entry.rows, edited.program, classes, edited.mesh))
+    if (entry.optimizer == optimizer && entry.precision == precision &&
+        Same(entry.rows, edited.program, classes, edited.mesh) && entry.states == states &&
+        entry.rules == rules && entry.derived == edited.derived)
       return entry.form;
   }
   Form form = CompileForm(edited, precision, states, rules, *optimizer);

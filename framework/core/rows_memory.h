@@ -9,7 +9,6 @@
 //
 // It holds the last few dozen; a search goes through groups that are alike one after another.
 
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -47,8 +46,9 @@ class RowsMemory final {
     std::shared_ptr<const Optimizer> optimizer;
     Form form;
   };
+  // Changed as a whole: who looks something up holds one of them, and no lock.
   template <class Made>
-  using Known = std::deque<std::shared_ptr<const Made>>;
+  using Known = std::shared_ptr<const std::vector<std::shared_ptr<const Made>>>;
 
   static std::vector<LayerClass> Classes(const Program& program);
   static bool Same(const Rows& rows, const Program& program, const std::vector<LayerClass>& classes,
@@ -60,8 +60,8 @@ class RowsMemory final {
   void Remember(Made made, Known<Made>* known);
 
   std::mutex mutex_;
-  Known<OfRows> derived_;
-  Known<OfEdited> forms_;
+  Known<OfRows> derived_ = std::make_shared<Known<OfRows>::element_type>();
+  Known<OfEdited> forms_ = std::make_shared<Known<OfEdited>::element_type>();
 };
 
 }  // namespace shardlab

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "core/order_lists.h"
+
 namespace shardlab {
 namespace {
 
@@ -12,48 +14,17 @@ using List = std::vector<Work>;
 
 std::size_t Size(int n) { return static_cast<std::size_t>(n); }
 
-// `b` is `a` so many micro-batches later.
-bool Later(const Work& a, const Work& b, int micro_batches) {
-  return a.kind == b.kind && a.chunk == b.chunk && a.micro_batch + micro_batches == b.micro_batch;
-}
-
-// Where a list repeats: item i + length is item i so many micro-batches later, for begin <= i and
-// i + length < end.
-struct Stretch {
-  std::size_t begin = 0, end = 0, length = 0;
-};
-
-// The stretch around the middle of the list, with the shortest period that goes through a quarter
-// of it. `micro_batches`: of a period; 0 when not known yet.
-std::optional<Stretch> Middle(const List& list, int* micro_batches) {
-  const std::size_t n = list.size(), middle = n / 2;
-  for (std::size_t next = middle + 1; next < n; ++next) {
-    const Work &a = list[middle], &b = list[next];
-    const int period = b.micro_batch - a.micro_batch;
-    if (a.kind != b.kind || a.chunk != b.chunk || period <= 0 ||
-        (*micro_batches > 0 && period != *micro_batches))
-      continue;
-    const std::size_t length = next - middle;
-    std::size_t begin = middle, end = next + 1;
-    while (begin > 0 && Later(list[begin - 1], list[begin - 1 + length], period)) --begin;
-    while (end < n && Later(list[end - length], list[end], period)) ++end;
-    if (4 * (end - begin) < n) continue;
-    *micro_batches = period;
-    return Stretch{begin, end, length};
-  }
-  return std::nullopt;
-}
-
 class Shortener {
  public:
-  Shortener(const Schedule& schedule, const ScheduleShape& shape, const ScheduleOrder& lists)
-      : schedule_(schedule), shape_(shape), lists_(lists) {}
+  Shortener(const Schedule& schedule, const ScheduleShape& shape, const ScheduleOrder& lists,
+            const CompiledOrder* outline)
+      : schedule_(schedule), shape_(shape), lists_(lists), outline_(outline) {}
 
   // False: the lists are not known to repeat.
   bool Find() {
     if (lists_.size() != Size(shape_.ranks)) return false;
     for (const List& list : lists_) {
-      const std::optional<Stretch> stretch = Middle(list, &period_);
+      const std::optional<Stretch> stretch = MiddleStretch(list, &period_);
       if (!stretch) return false;
       stretches_.push_back(*stretch);
     }
@@ -85,7 +56,8 @@ class Shortener {
       order.push_back(std::move(list));
       length += s.length;
     }
-    absl::StatusOr<CompiledOrder> compiled = CompileLists(schedule_, shape, order, length);
+    absl::StatusOr<CompiledOrder> compiled =
+        CompileLists(schedule_, shape, order, length, outline_);
     if (!compiled.ok() || !compiled->pairs.empty() || compiled->copies != 1 ||
         compiled->period.length == 0 || compiled->stages != schedule_.Stages(shape_) ||
         !SamePlaces(*compiled) || !Repeats(*compiled) || !Equal(order, *compiled, out) ||
@@ -114,7 +86,7 @@ class Shortener {
   bool Repeats(const CompiledOrder& order) const {
     const CompiledOrder::Period& p = order.period;
     for (std::size_t i = p.begin; i + p.length < p.end; ++i) {
-      if (!Later(order.works[i], order.works[i + p.length], period_)) return false;
+      if (!IsLater(order.works[i], order.works[i + p.length], period_)) return false;
     }
     return true;
   }
@@ -136,10 +108,10 @@ class Shortener {
         if (full[i] != part[i]) return false;
       }
       for (std::size_t i = until[r]; i < until[r] + inserted; ++i) {
-        if (!Later(full[i - length[r]], full[i], period_)) return false;
+        if (!IsLater(full[i - length[r]], full[i], period_)) return false;
       }
       for (std::size_t i = until[r]; i < part.size(); ++i) {
-        if (!Later(part[i], full[i + inserted], later)) return false;
+        if (!IsLater(part[i], full[i + inserted], later)) return false;
       }
     }
     return true;
@@ -193,22 +165,86 @@ class Shortener {
   const Schedule& schedule_;
   const ScheduleShape& shape_;
   const ScheduleOrder& lists_;
+  const CompiledOrder* const outline_;
   int period_ = 0;  // micro-batches
   std::vector<Stretch> stretches_;
 };
 
-}  // namespace
-
-absl::StatusOr<CompiledOrder> CompileShortOrder(const Schedule& schedule,
-                                                const ScheduleShape& shape) {
-  ScheduleOrder lists = schedule.Order(shape);
-  Shortener shortener(schedule, shape, lists);
-  if (shortener.Find()) {
-    for (const std::size_t periods : {5, 10, 40}) {
-      if (std::optional<CompiledOrder> order = shortener.With(periods)) return *std::move(order);
+// Whole periods behind the first that leave in flight what was: no state is lost with them.
+Repetition RepetitionOf(const List& list, int chunks) {
+  int period = 0;
+  const std::optional<Stretch> stretch = MiddleStretch(list, &period);
+  if (!stretch) return {};
+  std::vector<int> more(3 * Size(chunks), 0);
+  for (std::size_t i = stretch->begin; i < stretch->begin + stretch->length; ++i) {
+    const Work& w = list[i];
+    if (w.chunk < 0 || w.chunk >= chunks) return {};
+    int* const of = &more[3 * Size(w.chunk)];
+    switch (w.kind) {
+      case WorkKind::kF:
+        ++of[0];
+        break;
+      case WorkKind::kI:
+        ++of[1];
+        break;
+      case WorkKind::kW:
+        --of[0];
+        --of[1];
+        break;
+      case WorkKind::kB:
+        --of[0];
+        break;
+      default:
+        return {};
     }
   }
-  return CompileLists(schedule, shape, std::move(lists));
+  if (std::any_of(more.begin(), more.end(), [](int n) { return n != 0; })) return {};
+  const std::size_t periods = (stretch->end - stretch->begin) / stretch->length;
+  return {stretch->begin + stretch->length, stretch->begin + periods * stretch->length,
+          stretch->length};
+}
+
+}  // namespace
+
+absl::StatusOr<CompiledOrder> OutlineOrder(const Schedule& schedule, const ScheduleShape& shape) {
+  const ScheduleOrder lists = schedule.Order(shape);
+  CompiledOrder out;
+  out.shape = shape;
+  std::vector<Repetition> skip;
+  for (const List& list : lists) skip.push_back(RepetitionOf(list, shape.chunks));
+  if (absl::Status status = PlaceLists(schedule, lists, skip, &out); !status.ok()) return status;
+  CountHeld(lists, skip, &out);
+  for (std::size_t r = 0; r < lists.size(); ++r) {
+    const std::int32_t* const stage = &out.stage_of[r * Size(shape.chunks)];
+    for (std::size_t i = 0; i < lists[r].size(); ++i) {
+      if (i == skip[r].at && skip[r].to > skip[r].at) i = skip[r].to - skip[r].length;
+      const Work& w = lists[r][i];
+      if (w.kind != WorkKind::kFB) continue;
+      const std::pair<int, int> pair(stage[w.chunk], stage[w.backward_chunk]);
+      if (std::find(out.pairs.begin(), out.pairs.end(), pair) == out.pairs.end())
+        out.pairs.push_back(pair);
+    }
+  }
+  return out;
+}
+
+absl::StatusOr<CompiledOrder> CompileShortOrder(const Schedule& schedule,
+                                                const ScheduleShape& shape,
+                                                const CompiledOrder* outline) {
+  const ScheduleOrder lists = schedule.Order(shape);
+  Shortener shortener(schedule, shape, lists, outline);
+  if (shortener.Find()) {
+    // Where weight gradients wait, each for its rank's own number of passes, it is some periods for
+    // each rank until all are in step: with fewer nothing repeats.
+    const std::vector<int> tried = outline != nullptr && outline->splits_backward
+                                       ? std::vector<int>{3 * shape.ranks}
+                                       : std::vector<int>{5, 10, 3 * shape.ranks};
+    for (const int periods : tried) {
+      if (std::optional<CompiledOrder> order = shortener.With(Size(periods)))
+        return *std::move(order);
+    }
+  }
+  return CompileLists(schedule, shape, lists, 0, outline);
 }
 
 }  // namespace shardlab

@@ -51,7 +51,7 @@ double OwnBubble(const Composition& c, const Plan& plan, const CompiledOrder& or
     const PlayingRank& rank = w.playing[Size(r)];
     own = rank.free - (w.ends[first] - FirstPass(order, w, order.events[first].cost)) - rank.busy;
   } else {
-    PlayOrder(order, w.stage_cost, 0, absl::MakeSpan(w.ends));
+    PlayToEnd(order, w.stage_cost, 0, absl::MakeSpan(w.ends));
     const double start = w.ends[first] - w.stage_cost[order.events[first].cost];
     const int passes = plan.micro_batches / w.copies;
     own = w.ends[last] - start - (passes * w.slot[Size(r)] - w.hidden_in_pairs[Size(r)]);
@@ -69,8 +69,9 @@ Summary Summarize(const Composition& c, const Plan& plan, const CompiledOrder* o
   const bool hops = plan.pipeline > 1 && c.exposed_transfers;
   const double without = hops ? Evaluate(c, plan, order, w, false).step : 0;
   w.keeps_costs = hops;
+  w.keeps_ranks = hops && !c.rules.equal_passes;
   s.evaluation = Evaluate(c, plan, order, w);
-  w.keeps_costs = false;
+  w.keeps_costs = w.keeps_ranks = false;
   if (hops)
     s.exposed_pipeline = std::clamp(s.evaluation.step - without, 0.0, s.evaluation.time.bubble);
   s.worst = w.memory[Size(s.evaluation.worst_rank)];

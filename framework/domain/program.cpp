@@ -73,11 +73,13 @@ bool Tensor::Has(DimensionId dim) const {
 std::vector<LayerAt> Program::LayersInOrder() const {
   std::vector<LayerAt> layers;
   std::vector<int> seen(classes.size(), 0);
+  layers.reserve(order.size());
   for (const ClassId turn : order) layers.push_back({turn, seen[turn.index()]++});
   if (!order.empty()) return layers;
   for (std::size_t c = 0; c < classes.size(); ++c) {
     const LayerClass& row = classes[c];
     if (row.position != StagePosition::kLayer || row.copy_of.valid()) continue;
+    layers.reserve(layers.size() + static_cast<std::size_t>(std::max(0, row.repeat)));
     for (int i = 0; i < row.repeat; ++i) layers.push_back({ClassId(c), i});
   }
   return layers;

@@ -18,8 +18,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kNear = 1.1;  // of a device's memory: a plan that takes more did not nearly fit
 
-constexpr long long kMuchWork = 20'000;  // forward and backward passes of an order
-
 bool Dominates(const Found& a, const Found& b) {
   return a.objective <= b.objective && a.peak <= b.peak && a.devices <= b.devices;
 }
@@ -36,6 +34,22 @@ class GroupSearch {
         to_beat_(to_beat) {}
 
   SearchResult Run(int group, std::int64_t first) {
+    LookAt(group, first, grid_.micro_batch.size());
+    MostPromisingFirst();
+    return std::move(result_);
+  }
+
+  double Least(int group) {
+    LookAt(group, 0, 1);
+    double least = std::numeric_limits<double>::infinity();
+    for (const Waiting& one : waiting_) least = std::min(least, one.seconds);
+    return least;
+  }
+
+ private:
+  // Points with the first of the micro-batches.
+  void LookAt(int group, std::int64_t first, std::size_t micro_batches) {
+    micro_batches_ = micro_batches;
     group_ = &grid_.Group(group);
     facts_ = &prepared_.others[static_cast<std::size_t>(grid_.OtherOf(group))];
     point_.group = group;
@@ -44,6 +58,10 @@ class GroupSearch {
     for (std::size_t p = 0; p < group_->pipelines.size(); ++p)
       by_degree[group_->pipelines[p].degree].push_back(p);
     split_of_.assign(group_->pipelines.size(), -1);
+    refusals_.assign(group_->pipelines.size(), {});
+    schedules_.clear();
+    for (const Pipeline& pipeline : group_->pipelines)
+      schedules_.push_back(&prepared_.schedules.at(pipeline.schedule));
     for (const Degrees& degrees : grid_.DegreesOf(*group_)) {
       point_.degrees = degrees;
       for (const auto& [degree, pipelines] : by_degree) {
@@ -52,11 +70,8 @@ class GroupSearch {
       }
       first += static_cast<std::int64_t>(group_->pipelines.size() * grid_.micro_batch.size());
     }
-    Later();
-    return std::move(result_);
   }
 
- private:
   // With degrees that are there; those of the points take their place.
   bool Compose() {
     if (tried_) return composed_.composition != nullptr;
@@ -72,6 +87,7 @@ class GroupSearch {
       Note(diagnostics, &composing_code_, &composing_message_);
       return false;
     }
+    request_ = composed_.request;
     workspace_ = std::make_unique<Workspace>(*composed_.composition);
     capacity_ = composed_.composition->hardware->machine().memory.value();
     if (options_.bounds) workspace_->most_bytes = kNear * capacity_;
@@ -87,10 +103,12 @@ class GroupSearch {
     }
   }
 
-  void Illegal(const std::string& code, const std::string& message) {
-    ++result_.counts.illegal;
+  void Illegal(const std::string& code, const std::string& message, std::int64_t points = 1) {
+    if (points == 0) return;
+    result_.counts.illegal += points;
     IllegalReason& reason = result_.illegal[code];
-    if (reason.count++ == 0) reason.example = message;
+    if (reason.count == 0) reason.example = message;
+    reason.count += points;
   }
 
   // Calls for each point of the pipelines that `when` lets through.
@@ -109,10 +127,17 @@ class GroupSearch {
       }
     }
   }
+  // With the micro-batches [begin, end).
   void AllIllegal(const std::vector<std::size_t>& pipelines, const std::string& code,
-                  const std::string& message) {
-    for (std::size_t b = 0; b < grid_.micro_batch.size(); ++b)
-      Points(pipelines, b, [&](std::size_t) { Illegal(code, message); });
+                  const std::string& message, std::size_t begin, std::size_t end) {
+    if (grid_.when) {
+      for (std::size_t b = begin; b < end; ++b)
+        Points(pipelines, b, [&](std::size_t) { Illegal(code, message); });
+      return;
+    }
+    const auto points = static_cast<std::int64_t>(pipelines.size() * (end - begin));
+    result_.counts.considered += points;
+    Illegal(code, message, points);
   }
 
   bool Divides(int degree) const {
@@ -126,7 +151,6 @@ class GroupSearch {
   // All that a plan is but for its order and its split of layers, with micro-batches of 1.
   std::optional<Plan> Skeleton(int degree, std::string* code, std::string* message) {
     Composition& c = *composed_.composition;
-    request_ = composed_.request;
     for (std::size_t a = 0; a < grid_.axes.size(); ++a) {
       if (!grid_.Has(*group_, a)) continue;
       request_.degrees[grid_.axes[a].offer.axis] = point_.degrees[a];
@@ -137,132 +161,174 @@ class GroupSearch {
     request_.pipeline = degree;
     request_.micro_batch_size = 1;
     request_.count_ends = false;
-    PlanRequest any = request_;
-    any.balance = Balance::kEven;
-    any.chunks = 1;
-    any.layers.assign(static_cast<std::size_t>(degree), 0);
-    any.layers[0] = static_cast<int>(c.edited.program.facts.layers);
-    c.schedule = nullptr;
-    std::vector<LayerSplit> splits;
+    request_.chunks = 1;
     Diagnostics diagnostics;
-    const std::optional<Plan> plan = MakePlan(c, any, &splits, &diagnostics);
+    const std::optional<Plan> plan = MakePlanWithoutLayers(c, request_, &diagnostics);
     if (!plan) Note(diagnostics, code, message);
     return plan;
   }
 
   void OfDegree(int degree, const std::vector<std::size_t>& pipelines) {
+    const auto illegal = [&](const std::string& code, const std::string& message) {
+      AllIllegal(pipelines, code, message, 0, micro_batches_);
+    };
     // Most of a grid divides no machine: said without making a plan.
     if (facts_->devices > 0 && !Divides(degree))
-      return AllIllegal(pipelines, "plan.world",
-                        "the degrees' product does not divide the devices");
-    if (!Compose()) return AllIllegal(pipelines, composing_code_, composing_message_);
+      return illegal("plan.world", "the degrees' product does not divide the devices");
+    if (!Compose()) return illegal(composing_code_, composing_message_);
     std::string code, message;
     const std::optional<Plan> skeleton = Skeleton(degree, &code, &message);
-    if (!skeleton) return AllIllegal(pipelines, code, message);
-    for (std::size_t b = 0; b < grid_.micro_batch.size(); ++b) {
+    if (!skeleton) return illegal(code, message);
+    for (std::size_t b = 0; b < micro_batches_; ++b) {
       Plan plan = *skeleton;
       plan.micro_batch_size = grid_.micro_batch[b];
       const bool whole = skeleton->micro_batches % plan.micro_batch_size == 0;
       plan.micro_batches = skeleton->micro_batches / plan.micro_batch_size;
+      if (!whole) {
+        AllIllegal(pipelines, "plan.batch",
+                   absl::StrCat("the global batch does not divide by the data-parallel ranks x "
+                                "micro-batch ",
+                                plan.micro_batch_size),
+                   b, b + 1);
+        continue;
+      }
       costs_known_ = false;
-      Points(pipelines, b, [&](std::size_t p) {
-        if (whole) return One(p, plan);
-        Illegal("plan.batch",
-                absl::StrCat("the global batch does not divide by the data-parallel ranks x "
-                             "micro-batch ",
-                             plan.micro_batch_size));
-      });
+      Points(pipelines, b, [&](std::size_t p) { One(p, plan); });
     }
   }
 
   void One(std::size_t p, Plan plan) {
     const Pipeline& pipeline = group_->pipelines[p];
-    const NamedSchedule& schedule = prepared_.schedules.at(pipeline.schedule);
+    const NamedSchedule& schedule = *schedules_[p];
     if (schedule.schedule == nullptr) return Illegal("plugin.unknown", schedule.refusal);
     Composition& c = *composed_.composition;
-    c.schedule = schedule.schedule;
-    c.schedule_name = pipeline.schedule;
+    if (c.schedule != schedule.schedule) {
+      c.schedule = schedule.schedule;
+      c.schedule_name = pipeline.schedule;
+    }
     plan.chunks = pipeline.chunks;
     const ScheduleShape shape{plan.pipeline, plan.chunks, plan.micro_batches};
     if (plan.pipeline > 1) {
-      const std::string& refusal = prepared_.orders.Refusal(*c.schedule, schedule.index, shape);
+      const std::string& refusal = Refusal(p, schedule, shape);
       if (!refusal.empty()) return Illegal("schedule.refused", refusal);
     }
     if (split_of_[p] < 0 && !Split(p, plan)) return;
     plan.split = split_of_[p];
-    const long long work = 2LL * plan.pipeline * plan.chunks * plan.micro_batches;
-    if (options_.bounds && plan.pipeline > 1 && work > kMuchWork) {
-      later_.push_back({point_, plan});
-    } else {
-      Bounded(schedule, plan);
-    }
+    Consider(schedule, plan);
   }
 
-  // Long orders take the longest to make: the more is found before, the fewer of them are.
-  void Later() {
-    for (std::size_t i = 0; i < later_.size(); ++i) {
-      const auto& [point, plan] = later_[i];
-      if (i == 0 || plan.atom != later_[i - 1].second.atom ||
-          plan.pipeline != later_[i - 1].second.pipeline ||
-          plan.micro_batch_size != later_[i - 1].second.micro_batch_size)
-        costs_known_ = false;
-      point_ = point;
-      const Pipeline& pipeline = group_->pipelines[static_cast<std::size_t>(point.pipeline)];
-      const NamedSchedule& schedule = prepared_.schedules.at(pipeline.schedule);
-      composed_.composition->schedule = schedule.schedule;
-      composed_.composition->schedule_name = pipeline.schedule;
-      Bounded(schedule, plan);
+  // Of a pipeline there are few numbers of micro-batches, and they come again and again.
+  const std::string& Refusal(std::size_t p, const NamedSchedule& schedule,
+                             const ScheduleShape& shape) {
+    for (const auto& [micro_batches, refusal] : refusals_[p]) {
+      if (micro_batches == shape.micro_batches) return *refusal;
     }
+    const std::string& refusal =
+        prepared_.orders.Refusal(*schedule.schedule, schedule.index, shape);
+    refusals_[p].emplace_back(shape.micro_batches, &refusal);
+    return refusal;
   }
 
-  // What a bound does not rule out is evaluated.
-  void Bounded(const NamedSchedule& schedule, const Plan& plan) {
-    const Composition& c = *composed_.composition;
+  // What its costs do not rule out waits for the others of the group, where there is anything to
+  // beat: the sooner the best are found, the fewer others are played, or their orders made.
+  void Consider(const NamedSchedule& schedule, const Plan& plan) {
     Costs(plan);
-    const double most_seconds = Seconds(to_beat());
-    if (options_.bounds && costs_known_) {
-      const PlanBound bound = bounds_.Of(c, plan, *workspace_, most_seconds);
-      if (bound.seconds > most_seconds || bound.bytes > workspace_->most_bytes) {
+    if (!options_.bounds) return Whole(schedule, plan);
+    PlanBound bound;
+    if (costs_known_) {
+      bound = bounds_.Of(*composed_.composition, plan, *workspace_, hop_, Seconds(to_beat()));
+      if (bound.seconds > Seconds(to_beat()) || bound.bytes > workspace_->most_bytes) {
         ++result_.counts.pruned;
         return;
       }
     }
-    SearchOrders::Pointer order;
-    if (plan.pipeline > 1) {
-      order = prepared_.orders.Of(*c.schedule, schedule.index,
-                                  {plan.pipeline, plan.chunks, plan.micro_batches});
-      if (!order->refusal.empty()) return Illegal(order->code, order->refusal);
+    if (options_.pareto) return Whole(schedule, plan);
+    // What is not known is not the least.
+    waiting_.push_back({costs_known_ ? bound.seconds : std::numeric_limits<double>::infinity(),
+                        costs_known_, point_, plan});
+  }
+
+  void MostPromisingFirst() {
+    std::stable_sort(waiting_.begin(), waiting_.end(),
+                     [](const Waiting& a, const Waiting& b) { return a.seconds < b.seconds; });
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+      const Waiting& next = waiting_[i];
+      if (next.costs_known && next.seconds > Seconds(to_beat())) {
+        ++result_.counts.pruned;
+        continue;
+      }
+      const Plan& plan = next.plan;
+      if (i == 0 || plan.atom != costs_of_.atom || plan.pipeline != costs_of_.pipeline ||
+          plan.micro_batch_size != costs_of_.micro_batch_size)
+        costs_known_ = false;
+      point_ = next.point;
+      const Pipeline& pipeline = group_->pipelines[static_cast<std::size_t>(point_.pipeline)];
+      const NamedSchedule& schedule = prepared_.schedules.at(pipeline.schedule);
+      composed_.composition->schedule = schedule.schedule;
+      composed_.composition->schedule_name = pipeline.schedule;
+      Costs(plan);
+      Whole(schedule, plan);
     }
-    workspace_->most_seconds = most_seconds;
-    Evaluated(plan, order != nullptr ? &order->order : nullptr);
+  }
+
+  // With its order, of which an outline often says enough.
+  void Whole(const NamedSchedule& schedule, const Plan& plan) {
+    const Composition& c = *composed_.composition;
+    workspace_->most_seconds = Seconds(to_beat());
+    workspace_->plays = true;
+    if (plan.pipeline == 1) {
+      Evaluated(plan, nullptr);
+      return;
+    }
+    const ScheduleShape shape{plan.pipeline, plan.chunks, plan.micro_batches};
+    SearchOrders::Pointer outline;
+    if (options_.bounds) {
+      outline = prepared_.orders.Outline(*c.schedule, schedule.index, shape);
+      if (!outline->refusal.empty()) return Illegal(outline->code, outline->refusal);
+      workspace_->plays = false;
+      if (!Evaluated(plan, &outline->order)) return;
+      workspace_->plays = true;
+    }
+    const SearchOrders::Pointer order = prepared_.orders.Of(
+        *c.schedule, schedule.index, shape, outline != nullptr ? &outline->order : nullptr);
+    if (!order->refusal.empty()) return Illegal(order->code, order->refusal);
+    Evaluated(plan, &order->order);
   }
 
   // The block costs, once for all orders and splits; not where ranks lie differently.
   void Costs(const Plan& plan) {
     if (costs_known_) return;
+    costs_of_ = plan;
     workspace_->spans.Set(plan);
     workspace_->copies = 1;
     if (!workspace_->spans.Uniform()) return;
-    ComputeCosts(*composed_.composition, plan, 0, *workspace_);
+    const Composition& c = *composed_.composition;
+    ComputeCosts(c, plan, 0, *workspace_);
+    hop_ = plan.pipeline > 1 && c.exposed_transfers ? HopSeconds(c, *workspace_) : 0;
     costs_known_ = true;
   }
 
   bool Split(std::size_t p, const Plan& plan) {
     const Pipeline& pipeline = group_->pipelines[p];
     Composition& c = *composed_.composition;
-    PlanRequest request = request_;
+    PlanRequest& request = request_;
     request.chunks = pipeline.chunks;
     request.count_ends = pipeline.count_ends;
     request.micro_batch_size = plan.micro_batch_size;
     Diagnostics diagnostics;
-    const std::optional<Plan> made = MakePlan(c, request, &c.splits, &diagnostics);
+    std::optional<std::int32_t> made;
+    if (request.layers.empty() && request.balance != Balance::kEven) {
+      if (const auto whole = MakePlan(c, request, &c.splits, &diagnostics)) made = whole->split;
+    } else {
+      made = MakeSplit(c, request, &c.splits, &diagnostics);
+    }
     if (!made) {
       std::string code, message;
       Note(diagnostics, &code, &message);
       Illegal(code, message);
       return false;
     }
-    split_of_[p] = made->split;
+    split_of_[p] = *made;
     return true;
   }
 
@@ -294,20 +360,22 @@ class GroupSearch {
                         : objective / Objective(1));
   }
 
-  void Evaluated(const Plan& plan, const CompiledOrder* order) {
+  // True where it has still to be played.
+  bool Evaluated(const Plan& plan, const CompiledOrder* order) {
     const Composition& c = *composed_.composition;
     workspace_->Reserve(plan, order);
     const bool same_costs = order == nullptr || order->copies == 1;
     workspace_->keeps_costs = costs_known_ && same_costs;
     const Evaluation e = Evaluate(c, plan, order, *workspace_);
     costs_known_ &= same_costs;
+    if (e.stopped == Stopped::kUnplayed) return true;
     if (e.stopped == Stopped::kTime) {
       ++result_.counts.pruned;
-      return;
+      return false;
     }
     ++result_.counts.evaluated;
     if (!e.fits) ++result_.counts.not_fitting;
-    if (e.stopped == Stopped::kMemory) return;
+    if (e.stopped == Stopped::kMemory) return false;
     Found found;
     found.point = point_;
     found.step = e.step;
@@ -323,6 +391,7 @@ class GroupSearch {
     } else if (e.peak <= kNear * e.capacity) {
       Offer(found, 1, &result_.best_unfitting);
     }
+    return false;
   }
 
   bool When() const {
@@ -351,6 +420,7 @@ class GroupSearch {
   const SearchOptions& options_;
   Prepared& prepared_;
   const double to_beat_;
+  std::size_t micro_batches_ = 0;  // that are looked at
   const SearchGroup* group_ = nullptr;
   const OtherFacts* facts_ = nullptr;
   SearchPoint point_;
@@ -360,10 +430,21 @@ class GroupSearch {
   PlanRequest request_;
   std::unique_ptr<Workspace> workspace_;
   std::string composing_code_, composing_message_;
+  std::vector<const NamedSchedule*> schedules_;  // [pipeline]
+  // [pipeline] by micro-batches
+  std::vector<std::vector<std::pair<int, const std::string*>>> refusals_;
   std::vector<std::int32_t> split_of_;  // [pipeline]; -1: not made yet
   Bounds bounds_;
-  std::vector<std::pair<SearchPoint, Plan>> later_;
+  double hop_ = 0;  // seconds of a message, where costs are known
+  struct Waiting {
+    double seconds = 0;  // at the least
+    bool costs_known = false;
+    SearchPoint point;
+    Plan plan;
+  };
+  std::vector<Waiting> waiting_;
   bool costs_known_ = false;
+  Plan costs_of_;  // of which they were asked last
   double capacity_ = 0;
   SearchResult result_;
 };
@@ -394,6 +475,12 @@ SearchResult SearchOfGroup(const PluginRegistry& registry, const SearchGrid& gri
                            const SearchOptions& options, Prepared* prepared, int group,
                            std::int64_t first, double to_beat) {
   return GroupSearch(registry, grid, options, prepared, to_beat).Run(group, first);
+}
+
+double LeastOfGroup(const PluginRegistry& registry, const SearchGrid& grid,
+                    const SearchOptions& options, Prepared* prepared, int group) {
+  return GroupSearch(registry, grid, options, prepared, std::numeric_limits<double>::infinity())
+      .Least(group);
 }
 
 }  // namespace shardlab

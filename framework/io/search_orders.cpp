@@ -15,15 +15,14 @@ const std::string& SearchOrders::Refusal(const Schedule& schedule, int index,
   return refusals_.emplace(key, schedule.Refusal(shape)).first->second;
 }
 
-SearchOrders::Pointer SearchOrders::Of(const Schedule& schedule, int index,
-                                       const ScheduleShape& shape) {
-  const Key key(index, shape.ranks, shape.chunks, shape.micro_batches);
+template <class Make>
+SearchOrders::Pointer SearchOrders::Known(Orders* orders, const Key& key, Make make) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = orders_.find(key);
-    if (found != orders_.end()) return found->second;
+    const auto found = orders->find(key);
+    if (found != orders->end()) return found->second;
   }
-  absl::StatusOr<CompiledOrder> compiled = CompileShortOrder(schedule, shape);
+  absl::StatusOr<CompiledOrder> compiled = make();
   auto made = std::make_shared<KnownOrder>();
   std::size_t bytes = sizeof(KnownOrder);
   if (compiled.ok()) {
@@ -38,10 +37,23 @@ SearchOrders::Pointer SearchOrders::Of(const Schedule& schedule, int index,
   const std::lock_guard<std::mutex> lock(mutex_);
   if (bytes_ + bytes > kMostBytes) {
     orders_.clear();
+    outlines_.clear();
     bytes_ = 0;
   }
   bytes_ += bytes;
-  return orders_.emplace(key, std::move(made)).first->second;
+  return orders->emplace(key, std::move(made)).first->second;
+}
+
+SearchOrders::Pointer SearchOrders::Of(const Schedule& schedule, int index,
+                                       const ScheduleShape& shape, const CompiledOrder* outline) {
+  return Known(&orders_, Key(index, shape.ranks, shape.chunks, shape.micro_batches),
+               [&] { return CompileShortOrder(schedule, shape, outline); });
+}
+
+SearchOrders::Pointer SearchOrders::Outline(const Schedule& schedule, int index,
+                                            const ScheduleShape& shape) {
+  return Known(&outlines_, Key(index, shape.ranks, shape.chunks, shape.micro_batches),
+               [&] { return OutlineOrder(schedule, shape); });
 }
 
 }  // namespace shardlab

@@ -5,6 +5,7 @@
 #include <deque>
 #include <limits>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include "core/ordered_work.h"
@@ -91,6 +92,19 @@ class Turns {
     }
   }
 
+  // Of one combination, those whose turn is first.
+  const std::vector<int>& plain() const { return plain_; }
+  // The smaller the number of a plain group, the sooner.
+  void Sort(const std::vector<double>& of_plain) {
+    std::vector<std::size_t> by(plain_.size());
+    std::iota(by.begin(), by.end(), 0);
+    std::stable_sort(by.begin(), by.end(),
+                     [&](std::size_t a, std::size_t b) { return of_plain[a] < of_plain[b]; });
+    std::vector<int> sorted;
+    for (const std::size_t i : by) sorted.push_back(plain_[i]);
+    plain_ = std::move(sorted);
+  }
+
   std::int64_t count() const { return combinations_ * static_cast<std::int64_t>(begins_.size()); }
   int Group(std::int64_t turn) const {
     const std::int64_t plain = combinations_ * static_cast<std::int64_t>(plain_.size());
@@ -158,7 +172,20 @@ SearchResult RunSearch(const PluginRegistry& registry, const SearchGrid& grid,
                        const std::function<void(std::int64_t done)>& progress) {
   Prepared prepared;
   Prepare(registry, grid, &prepared);
-  const Turns turns(grid);
+  Turns turns(grid);
+  // The better what is found first, the less is played. Looking takes as long as a few groups do.
+  const auto plain = static_cast<std::int64_t>(turns.plain().size());
+  if (options.bounds && !options.pareto && turns.count() >= 4 * plain) {
+    std::vector<double> least;
+    InOrder(
+        plain, options.jobs,
+        [&](std::int64_t i, int) {
+          return LeastOfGroup(registry, grid, options, &prepared,
+                              turns.plain()[static_cast<std::size_t>(i)]);
+        },
+        [&](std::int64_t, double seconds) { least.push_back(seconds); });
+    turns.Sort(least);
+  }
   SearchResult result;
   Reached reached;
   InOrder(

@@ -61,9 +61,14 @@ SweepOrders::Pointer SweepOrders::Of(const Schedule& schedule, int index,
 std::vector<int> SweepConstants::Add(const Json& provenance) {
   std::vector<int> ids;
   for (const Json& constant : provenance) {
-    const auto [at, added] = ids_.emplace(constant.dump(), static_cast<int>(all_.size()));
-    if (added) all_.push_back(constant);
-    ids.push_back(at->second);
+    std::vector<int>& alike = ids_[constant["name"].get_ref<const std::string&>()];
+    auto id =
+        std::find_if(alike.begin(), alike.end(), [&](int known) { return at(known) == constant; });
+    if (id == alike.end()) {
+      id = alike.insert(id, static_cast<int>(all_.size()));
+      all_.push_back(constant);
+    }
+    ids.push_back(*id);
   }
   return ids;
 }
@@ -73,10 +78,15 @@ SweepLayout::SweepLayout(ComposedScenario composed, bool stated_chunks, SweepOrd
     : composed_(std::move(composed)),
       orders_(orders),
       schedule_(orders->IndexOf(ScheduleText(composed_))),
-      workspace_(*composed_.composition) {
+      workspace_(*composed_.composition),
+      all_constants_(constants) {
   default_chunks_ = !stated_chunks && composed_.request.chunks == DefaultChunks();
-  for (const bool pipelined : {false, true})
-    constants_[pipelined ? 1 : 0] = constants->Add(ProvenanceOf(composition(), pipelined));
+}
+
+const std::vector<int>& SweepLayout::constants(bool pipelined) {
+  std::optional<std::vector<int>>& constants = constants_[pipelined ? 1 : 0];
+  if (!constants) constants = all_constants_->Add(ProvenanceOf(composition(), pipelined));
+  return *constants;
 }
 
 int SweepLayout::DefaultChunks() const {
@@ -239,7 +249,8 @@ std::unique_ptr<SweepLayout> SweepLayouts::Compose(const std::vector<int>& steps
   const Scenario with = WithValues(sweep_.scenario, swept_, values, &diagnostics);
   if (diagnostics.HasErrors()) return nullptr;
   ComposedScenario composed =
-      ComposeScenario(*sweep_.registry, with, &diagnostics, ComposeWhat::kCompositionOnly);
+      ComposeScenario(*sweep_.registry, with, &diagnostics, ComposeWhat::kCompositionOnly,
+                      &orders_->compositions());
   if (composed.composition == nullptr || diagnostics.HasErrors()) return nullptr;
   for (Key& key : keys_) key.proven[static_cast<std::size_t>(steps[key.group])] = true;
   const bool stated_chunks = with.root.FindPath("schedule.chunks") != nullptr;

@@ -20,6 +20,7 @@
 
 #include "core/order.h"
 #include "core/summarize.h"
+#include "io/compose_memory.h"
 #include "io/compose_scenario.h"
 #include "io/sweep_row.h"
 #include "io/sweep_run.h"
@@ -35,6 +36,8 @@ class SweepOrders final {
   int IndexOf(const std::string& schedule);
   // Null where the schedule gives no possible order.
   Pointer Of(const Schedule& schedule, int index, const ScheduleShape& shape);
+  // What the compositions of the sweep have in common.
+  ComposeMemory& compositions() { return compositions_; }
 
  private:
   static constexpr std::size_t kMostBytes = std::size_t{32} << 20;
@@ -42,6 +45,7 @@ class SweepOrders final {
   std::map<std::string, int> index_;
   std::map<std::tuple<int, int, int, int>, Pointer> orders_;
   std::size_t bytes_ = 0;
+  ComposeMemory compositions_;
 };
 
 // Constants with their sources, each once.
@@ -53,7 +57,7 @@ class SweepConstants final {
 
  private:
   std::vector<nlohmann::ordered_json> all_;
-  std::map<std::string, int> ids_;
+  std::map<std::string, std::vector<int>> ids_;  // by name
 };
 
 class SweepLayout final {
@@ -73,7 +77,7 @@ class SweepLayout final {
   Cells Row(const Plan& plan, SharedNames* names);
   // The value in a row, made before, under a name; null where there is none.
   static const nlohmann::ordered_json* Find(const Cells& row, const std::string& name);
-  const std::vector<int>& constants(bool pipelined) const { return constants_[pipelined ? 1 : 0]; }
+  const std::vector<int>& constants(bool pipelined);  // of its plans with several pipeline ranks
 
  private:
   void Shape(const Plan& plan, SharedNames* names);
@@ -86,7 +90,8 @@ class SweepLayout final {
   int schedule_ = 0;
   Workspace workspace_;
   Summary summary_;
-  std::array<std::vector<int>, 2> constants_;
+  SweepConstants* all_constants_;
+  std::array<std::optional<std::vector<int>>, 2> constants_;
   Cells::Names names_;                       // null: no plan yet
   std::vector<nlohmann::ordered_json> row_;  // what no plan changes is in it
   std::vector<int> slots_;  // of each number of a plan, into row_; -1: strategies say otherwise

@@ -12,7 +12,7 @@
 // No run, time or host is in any table. Rows are appended in order of their combination, some
 // pieces of them and the new `next` in one transaction: a sweep that is killed goes on where it
 // was. How many pieces is a matter of their numbers alone, so that the file's bytes are: one at
-// first, then up to an eighth of what is stored, at most kMostBuffered combinations.
+// first, then up to a quarter of what is stored, at most kMostBuffered combinations.
 //
 //   absl::StatusOr<SweepStore> store = SweepStore::Open("runs.db", true);
 //   absl::StatusOr<StoredSweep> sweep = store->Begin(stored);

@@ -22,14 +22,14 @@ constexpr std::int64_t kMostDocuments = 512;
 
 SweepWriter::SweepWriter(sqlite3* database, const StoredSweep& stored)
     : database_(database), stored_(stored), taken_(stored) {
-  for (const Json& constant : stored.provenance) constants_.insert(constant.dump());
+  for (const Json& constant : stored.provenance) IsNew(constant);
 }
 
 void SweepWriter::Take(SweepPiece piece, bool documents) {
   taken_.next = piece.past;
   Add(piece.counts, &taken_.counts);
   for (Json& constant : piece.provenance) {
-    if (constants_.insert(constant.dump()).second) taken_.provenance.push_back(std::move(constant));
+    if (IsNew(constant)) taken_.provenance.push_back(std::move(constant));
   }
   for (SweepRow& row : piece.rows) {
     Note(row);
@@ -39,10 +39,17 @@ void SweepWriter::Take(SweepPiece piece, bool documents) {
   pieces_.push_back(std::move(piece.rows));
 }
 
+bool SweepWriter::IsNew(const Json& constant) {
+  std::vector<Json>& alike = constants_[constant["name"].get<std::string>()];
+  if (std::find(alike.begin(), alike.end(), constant) != alike.end()) return false;
+  alike.push_back(constant);
+  return true;
+}
+
 bool SweepWriter::IsDue() const {
-  const auto eighth = std::bit_floor(static_cast<std::uint64_t>(taken_.next) / 8);
+  const auto quarter = std::bit_floor(static_cast<std::uint64_t>(taken_.next) / 4);
   const std::int64_t most = documents_ ? kMostDocuments : SweepStore::kMostBuffered;
-  const auto step = std::clamp(static_cast<std::int64_t>(eighth), kSweepPiece, most);
+  const auto step = std::clamp(static_cast<std::int64_t>(quarter), kSweepPiece, most);
   return taken_.done() || taken_.next % step == 0;
 }
 

@@ -6,8 +6,8 @@
 //   writer.Take(std::move(piece), documents);
 //   if (writer.IsDue()) status = writer.Store(&known_columns);
 
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +36,7 @@ class SweepWriter final {
     std::vector<bool> boolean;  // [keys, then cells], in the first such row
   };
 
+  bool IsNew(const nlohmann::ordered_json& constant);  // not seen before
   Kind& KindOf(const SweepRow& row);
   void Note(const SweepRow& row);
   absl::Status Columns(std::vector<std::string>* known);
@@ -47,7 +48,7 @@ class SweepWriter final {
 
   sqlite3* database_;
   StoredSweep stored_, taken_;
-  std::set<std::string> constants_;
+  std::map<std::string, std::vector<nlohmann::ordered_json>> constants_;  // by name
   std::vector<std::vector<SweepRow>> pieces_;
   bool documents_ = false;
   std::vector<Kind> kinds_;

@@ -152,5 +152,45 @@ TEST(SearchLaw, PruningKeepsTheTopAndTheParetoFront) {
   EXPECT_GT(pruned, 0);
 }
 
+// Default grids, whose shardings, shares of recomputation and schedules are all there: dropped by
+// bounds, or every legal plan evaluated to the end.
+TEST(SearchLaw, BoundsLoseNothingOfADefaultGrid) {
+  Diagnostics diagnostics;
+  const PluginRegistry registry =
+      PluginRegistry::Load({SHARDLAB_BINARY_DIR "/plugins"}, diagnostics);
+  const std::string dense =
+      "[model]\nplugin = \"llama\"\npreset = \"llama3.1-8b\"\n[hardware]\nplugin = \"h100-dgx\"\n"
+      "nodes = 2\n[training]\nsequence_length = 8192\nglobal_batch_size = 64\n";
+  const std::string experts =
+      "[model]\nplugin = \"moe\"\npreset = \"mixtral-8x7b\"\n[hardware]\nplugin = \"h100-dgx\"\n"
+      "nodes = 2\n[training]\nsequence_length = 4096\nglobal_batch_size = 32\n"
+      "[search]\nobjective = \"tokens_per_second_per_device\"\nmin_headroom = 0.1\n"
+      "vary = { \"training.micro_batch_size\" = [1, 2], \"schedule.degree\" = [1, 2, 4] }\n";
+  for (const std::string& text : {dense, experts}) {
+    SCOPED_TRACE(text);
+    Diagnostics own;
+    const Scenario scenario = ScenarioFromText(text, "space.toml", {}, own);
+    const std::optional<SearchGrid> grid = ReadSearchGrid(registry, scenario, &own);
+    ASSERT_TRUE(grid) << (own.all().empty() ? "" : own.all()[0].message);
+    EXPECT_GT(grid->size(), 1000);
+    const SearchResult all = RunSearch(registry, *grid, {.top = 25, .bounds = false},
+                                       [](std::int64_t) {}),
+                       found =
+                           RunSearch(registry, *grid, {.jobs = 2, .top = 25}, [](std::int64_t) {});
+    EXPECT_EQ(all.counts.pruned, 0);
+    EXPECT_EQ(found.counts.illegal, all.counts.illegal);
+    EXPECT_LT(found.counts.evaluated, all.counts.evaluated / 2);
+    ASSERT_EQ(found.best.size(), all.best.size());
+    for (std::size_t i = 0; i < all.best.size(); ++i) {
+      EXPECT_EQ(found.best[i].point.number, all.best[i].point.number);
+      EXPECT_EQ(found.best[i].step, all.best[i].step);
+      EXPECT_EQ(found.best[i].peak, all.best[i].peak);
+    }
+    ASSERT_EQ(found.best_unfitting.size(), all.best_unfitting.size());
+    for (std::size_t i = 0; i < all.best_unfitting.size(); ++i)
+      EXPECT_EQ(found.best_unfitting[i].step, all.best_unfitting[i].step);
+  }
+}
+
 }  // namespace
 }  // namespace shardlab

@@ -99,6 +99,42 @@ TEST(ShortOrder, PlaysAndHoldsWhatTheWholeOrderDoes) {
   EXPECT_GT(shortened, 100);
 }
 
+// What is said of an order before it is made is what is found once it is; and an order that is told
+// what its ranks hold is the order that counts it.
+TEST(ShortOrder, OutlinesHoldWhatTheOrderDoes) {
+  for (const std::string& name : BuiltPlugins().Names(Schedule::kKind)) {
+    const auto schedule = Made<Schedule>(name);
+    for (const int p : {2, 3, 8}) {
+      for (const int v : {1, 2, 3}) {
+        for (const int m : {1, p, 2 * p + 1, 96, 240}) {
+          const ScheduleShape shape{p, v, m};
+          if (!schedule->Refusal(shape).empty()) continue;
+          SCOPED_TRACE(absl::StrCat(name, " p ", p, ", v ", v, ", m ", m));
+          const auto whole = CompileOrder(*schedule, shape),
+                     outline = OutlineOrder(*schedule, shape);
+          ASSERT_TRUE(whole.ok() && outline.ok());
+          EXPECT_EQ(outline->stages, whole->stages);
+          EXPECT_EQ(outline->copies, whole->copies);
+          EXPECT_EQ(outline->stage_of, whole->stage_of);
+          EXPECT_EQ(outline->splits_backward, whole->splits_backward);
+          EXPECT_EQ(outline->in_flight, whole->in_flight);
+          EXPECT_EQ(outline->pinned, whole->pinned);
+          EXPECT_EQ(outline->in_flight_until_i, whole->in_flight_until_i);
+          EXPECT_EQ(outline->states, whole->states);
+          EXPECT_EQ(std::set(outline->pairs.begin(), outline->pairs.end()),
+                    std::set(whole->pairs.begin(), whole->pairs.end()));
+          EXPECT_TRUE(outline->events.empty());
+          const auto told = CompileShortOrder(*schedule, shape, &*outline);
+          ASSERT_TRUE(told.ok());
+          EXPECT_EQ(told->states, whole->states);
+          EXPECT_EQ(told->in_flight, whole->in_flight);
+          EXPECT_EQ(told->sends, whole->sends);
+        }
+      }
+    }
+  }
+}
+
 // What a rank does a thousand times is not compiled a thousand times: events of the schedules that
 // a search tries do not grow with the step.
 TEST(ShortOrder, DoesNotGrowWithTheStep) {

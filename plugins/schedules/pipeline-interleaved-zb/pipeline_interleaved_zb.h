@@ -36,15 +36,17 @@ class InterleavedZeroBubble final : public Schedule {
   ScheduleOrder Order(const ScheduleShape& shape) const override {
     const int group = GroupSize(shape, group_);
     const int all = shape.micro_batches * shape.chunks;
+    const std::vector<Work> forwards = InterleavedTable(shape, group, WorkKind::kF),
+                            inputs = InterleavedTable(shape, group, WorkKind::kI);
     ScheduleOrder order;
     for (int r = 0; r < shape.ranks; ++r) {
       const int warm_up = std::min(shape.ranks - 1 - r + (shape.chunks - 1) * group, all);
       std::vector<Work> list;
       WaitingWeights weights;
       for (int k = 0; k < warm_up + all; ++k) {
-        if (k < all) list.push_back(InterleavedWork(shape, group, WorkKind::kF, k));
+        if (k < all) list.push_back(forwards[static_cast<std::size_t>(k)]);
         if (k < warm_up) continue;
-        weights.Add(list, InterleavedWork(shape, group, WorkKind::kI, k - warm_up));
+        weights.Add(list, inputs[static_cast<std::size_t>(k - warm_up)]);
         if (weights.added() > r) weights.DoOldest(list);
       }
       weights.DoAll(list);

@@ -36,15 +36,19 @@ class Interleaved final : public Schedule {
   ScheduleOrder Order(const ScheduleShape& shape) const override {
     const int group = GroupSize(shape, group_);
     const int all = shape.micro_batches * shape.chunks;
+    const std::vector<Work> forwards = InterleavedTable(shape, group, WorkKind::kF),
+                            backwards = InterleavedTable(shape, group, WorkKind::kB);
     ScheduleOrder order;
     for (int r = 0; r < shape.ranks; ++r) {
       const int warm_up = std::min(2 * (shape.ranks - 1 - r) + (shape.chunks - 1) * group, all);
       std::vector<Work> list;
       list.reserve(2 * static_cast<std::size_t>(all));
-      for (int k = 0; k < warm_up + all; ++k) {
-        if (k < all) list.push_back(InterleavedWork(shape, group, WorkKind::kF, k));
-        if (k >= warm_up) list.push_back(InterleavedWork(shape, group, WorkKind::kB, k - warm_up));
+      list.insert(list.end(), forwards.begin(), forwards.begin() + warm_up);
+      for (int k = warm_up; k < all; ++k) {
+        list.push_back(forwards[static_cast<std::size_t>(k)]);
+        list.push_back(backwards[static_cast<std::size_t>(k - warm_up)]);
       }
+      list.insert(list.end(), backwards.begin() + (all - warm_up), backwards.end());
       order.push_back(std::move(list));
     }
     return order;

@@ -1,0 +1,232 @@
+#include "core/order_lists.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace shardlab {
+namespace {
+
+std::size_t Size(int n) { return static_cast<std::size_t>(n); }
+
+// Every chunk is a stage, every stage somewhere, equally often.
+absl::Status PlaceStages(CompiledOrder* out) {
+  const ScheduleShape& s = out->shape;
+  const int stages = out->stages;
+  std::vector<int> held(Size(std::max(0, stages)), 0);
+  if (stages > 0) out->copies = s.ranks * s.chunks / stages;
+  for (const std::int32_t stage : out->stage_of) {
+    if (stage >= 0 && stage < stages) ++held[Size(stage)];
+  }
+  const bool whole = stages > 0 && out->copies > 0 && out->copies * stages == s.ranks * s.chunks &&
+                     s.micro_batches % out->copies == 0;
+  if (whole && std::all_of(held.begin(), held.end(), [&](int n) { return n == out->copies; }))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      s.ranks * s.chunks, " chunks do not hold each of ", stages,
+      " stages equally often, or not equal shares of ", s.micro_batches, " micro-batches"));
+}
+
+Repetition Of(const std::vector<Repetition>& skip, std::size_t rank) {
+  return skip.empty() ? Repetition() : skip[rank];
+}
+
+absl::Status Exists(const ScheduleOrder& lists, const std::vector<Repetition>& skip,
+                    const ScheduleShape& s) {
+  // One comparison each: below 0 is far above.
+  const auto exists = [&s](int chunk, int micro_batch) {
+    return static_cast<unsigned>(chunk) < static_cast<unsigned>(s.chunks) &&
+           static_cast<unsigned>(micro_batch) < static_cast<unsigned>(s.micro_batches);
+  };
+  const auto fault = [&s](std::size_t rank, const Work& w) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", rank, " does ", Name(w.kind), " of chunk ", w.chunk,
+                     " and micro-batch ", w.micro_batch, ", and there are ", s.chunks,
+                     " chunks and ", s.micro_batches, " micro-batches"));
+  };
+  for (std::size_t r = 0; r < lists.size(); ++r) {
+    // Of periods the first and the last: micro-batches of the others are between theirs.
+    const Repetition repeats = Of(skip, r);
+    for (std::size_t i = 0; i < lists[r].size(); ++i) {
+      if (i == repeats.at && repeats.to > repeats.at) i = repeats.to - repeats.length;
+      const Work& w = lists[r][i];
+      const bool pair = w.kind == WorkKind::kFB;
+      if (!exists(w.chunk, w.micro_batch)) return fault(r, pair ? w.Forward() : w);
+      if (pair && !exists(w.backward_chunk, w.backward_micro_batch)) return fault(r, w.Backward());
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Chunks whose saved tensors live at the instant when the rank holds most.
+class Count {
+ public:
+  explicit Count(std::size_t chunks) : held_(chunks, 0) {}
+  int most() const { return most_; }
+  // Notes the new state in `peak` when it is the largest so far.
+  void Change(int chunk, int by, std::int32_t* peak) {
+    held_[Size(chunk)] += by;
+    total_ += by;
+    if (total_ <= most_) return;
+    most_ = total_;
+    if (peak != nullptr) std::copy(held_.begin(), held_.end(), peak);
+  }
+
+ private:
+  std::vector<std::int32_t> held_;
+  int total_ = 0, most_ = 0;
+};
+
+// States of a rank of which none holds less of everything than another.
+class States {
+ public:
+  explicit States(std::size_t width) : width_(width) {}
+
+  void Add(const std::vector<std::int32_t>& now) {
+    // What comes is most often what came a few works ago.
+    for (std::size_t i = kept_.size(); i-- > 0;) {
+      if (!HoldsLess(now, kept_[i])) continue;
+      std::swap(kept_[i], kept_.back());
+      return;
+    }
+    kept_.erase(std::remove_if(kept_.begin(), kept_.end(),
+                               [&](const auto& other) { return HoldsLess(other, now); }),
+                kept_.end());
+    kept_.push_back(now);
+  }
+
+  // Largest first.
+  std::vector<std::int32_t> All() {
+    std::sort(kept_.begin(), kept_.end(), std::greater<>());
+    std::vector<std::int32_t> all;
+    all.reserve(kept_.size() * width_);
+    for (const std::vector<std::int32_t>& state : kept_)
+      all.insert(all.end(), state.begin(), state.end());
+    return all;
+  }
+
+ private:
+  static bool HoldsLess(const std::vector<std::int32_t>& a, const std::vector<std::int32_t>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), std::less_equal<>());
+  }
+
+  const std::size_t width_;
+  std::vector<std::vector<std::int32_t>> kept_;
+};
+
+// Calls for each work that is not skipped.
+template <class Visitor>
+void EachWork(const std::vector<Work>& list, const Repetition& skip, Visitor visit) {
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (i == skip.at && skip.to > skip.at) i = skip.to;
+    if (i < list.size()) visit(list[i]);
+  }
+}
+
+// What a rank holds at the start of each work, without what holds less of everything.
+std::vector<std::int32_t> StatesOf(const std::vector<Work>& list, const Repetition& skip,
+                                   int chunks) {
+  const std::size_t width = 3 * Size(chunks);
+  States states(width);
+  std::vector<std::int32_t> now(width, 0);
+  const auto of = [&now](int chunk, std::size_t which) -> std::int32_t& {
+    return now[3 * Size(chunk) + which];
+  };
+  EachWork(list, skip, [&](const Work& work) {
+    const bool pair = work.kind == WorkKind::kFB;
+    const int backward = pair ? work.backward_chunk : work.chunk;
+    const bool whole = pair || work.kind == WorkKind::kB;
+    if (pair || work.kind == WorkKind::kF) ++of(work.chunk, 0);
+    if (work.kind == WorkKind::kI) ++of(work.chunk, 1);
+    if (whole) of(backward, 2) = 1;
+    states.Add(now);
+    if (whole) of(backward, 2) = 0;
+    if (whole || work.kind == WorkKind::kW) --of(backward, 0);
+    if (work.kind == WorkKind::kW) --of(work.chunk, 1);
+  });
+  return states.All();
+}
+
+}  // namespace
+
+absl::Status PlaceLists(const Schedule& schedule, const ScheduleOrder& lists,
+                        const std::vector<Repetition>& skip, CompiledOrder* out) {
+  const ScheduleShape& s = out->shape;
+  out->stages = schedule.Stages(s);
+  if (lists.size() != Size(s.ranks)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the order has ", lists.size(), " ranks instead of ", s.ranks));
+  }
+  out->stage_of.clear();
+  for (int r = 0; r < s.ranks; ++r) {
+    for (int c = 0; c < s.chunks; ++c) out->stage_of.push_back(schedule.StageOf(s, r, c));
+  }
+  if (absl::Status status = PlaceStages(out); !status.ok()) return status;
+  return Exists(lists, skip, s);
+}
+
+void CountHeld(const ScheduleOrder& lists, const std::vector<Repetition>& skip,
+               CompiledOrder* out) {
+  const ScheduleShape& s = out->shape;
+  out->in_flight.assign(Size(s.ranks) * Size(s.chunks), 0);
+  out->pinned = out->in_flight;
+  out->in_flight_until_i.assign(Size(s.ranks), 0);
+  for (std::size_t r = 0; r < lists.size(); ++r) {
+    const std::size_t chunks = Size(s.chunks);
+    Count until_w(chunks), until_i(chunks), pinned(chunks);
+    std::int32_t* const held_here = &out->in_flight[r * chunks];
+    std::int32_t* const pinned_here = &out->pinned[r * chunks];
+    EachWork(lists[r], Of(skip, r), [&](const Work& work) {
+      EachPartOf(work, [&](const Work& w) {
+        switch (w.kind) {
+          case WorkKind::kF:
+            until_w.Change(w.chunk, 1, held_here);
+            until_i.Change(w.chunk, 1, nullptr);
+            break;
+          case WorkKind::kI:
+            pinned.Change(w.chunk, 1, pinned_here);
+            until_i.Change(w.chunk, -1, nullptr);
+            break;
+          case WorkKind::kW:
+            out->splits_backward = true;
+            pinned.Change(w.chunk, -1, pinned_here);
+            until_w.Change(w.chunk, -1, held_here);
+            break;
+          default:
+            until_w.Change(w.chunk, -1, held_here);
+            until_i.Change(w.chunk, -1, nullptr);
+            break;
+        }
+      });
+    });
+    out->in_flight_until_i[r] = until_i.most();
+  }
+  if (!out->splits_backward) return;
+  out->states.resize(lists.size());
+  for (std::size_t r = 0; r < lists.size(); ++r)
+    out->states[r] = StatesOf(lists[r], Of(skip, r), s.chunks);
+}
+
+std::optional<Stretch> MiddleStretch(const std::vector<Work>& list, int* micro_batches) {
+  const std::size_t n = list.size(), middle = n / 2;
+  const Work* const work = list.data();
+  for (std::size_t next = middle + 1; next < n; ++next) {
+    const Work &a = work[middle], &b = work[next];
+    const int period = b.micro_batch - a.micro_batch;
+    if (a.kind != b.kind || a.chunk != b.chunk || period <= 0 ||
+        (*micro_batches > 0 && period != *micro_batches))
+      continue;
+    const std::size_t length = next - middle;
+    std::size_t begin = middle, end = next + 1;
+    while (begin > 0 && IsLater(work[begin - 1], work[begin - 1 + length], period)) --begin;
+    while (end < n && IsLater(work[end - length], work[end], period)) ++end;
+    if (4 * (end - begin) < n) continue;
+    *micro_batches = period;
+    return Stretch{begin, end, length};
+  }
+  return std::nullopt;
+}
+
+}  // namespace shardlab
