@@ -37,6 +37,8 @@ std::vector<OptimizerState> Optimizer::StatesOf(const ParameterKind&,
 
 double Optimizer::FlopsOfMatrix(const ParameterKind&, double, double) const { return 0; }
 
+bool Schedule::Pairs() const { return false; }
+
 double Schedule::EqualSlots(const ScheduleShape&) const { return -1; }
 
 }  // namespace shardlab

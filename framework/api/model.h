@@ -18,9 +18,12 @@ namespace shardlab {
 struct ModelRequest {
   bool coarse = false;  // the classroom program: one attention and one MLP lump a layer
   double sequence_length = 0;
-  double dropout = 0;            // above 0, masks are kept for the backward pass
-  double loss_bytes = 0;         // that the loss holds for each logit beside the logits themselves
-  bool eager_attention = false;  // scores of all pairs lie in memory; else a fused kernel
+  double dropout = 0;     // above 0, masks are kept for the backward pass
+  double loss_bytes = 0;  // that the loss holds for each logit beside the logits themselves
+  // Routing weights travel with the tokens and multiply what goes into an expert's last product;
+  // else what comes back, and each expert's output is kept.
+  bool weights_inside_experts = false;
+  bool eager_attention = false;       // scores of all pairs lie in memory; else a fused kernel
 };
 
 class SHARDLAB_EXPORT Model : public Plugin {

@@ -281,12 +281,24 @@ TensorId ProgramBuilder::Add(std::string name, const Arg& a, const Arg& b) {
 }
 
 TensorId ProgramBuilder::GatedSilu(std::string name, const Arg& gate, const Arg& up,
-                                   TensorRole role) {
+                                   TensorRole role, const Arg& weights) {
   Op op = NewOp(std::move(name), OpKind::kGatedSilu);
   op.inputs = {MakeOperand(op, gate), MakeOperand(op, up)};
+  if (weights.tensor.valid()) op.inputs.push_back(MakeOperand(op, weights));
   const TensorId id = Finish(std::move(op), gate.labels, role, DtypeSlot::kCompute);
-  ReadsForAll(program_.ops.back(), {0, 1});
+  if (weights.tensor.valid()) {
+    ReadsForAll(program_.ops.back(), {0, 1, 2});
+  } else {
+    ReadsForAll(program_.ops.back(), {0, 1});
+  }
   return id;
+}
+
+TensorId ProgramBuilder::Sum(std::string name, const Arg& a, std::string_view out,
+                             TensorRole role) {
+  Op op = NewOp(std::move(name), OpKind::kSum);
+  op.inputs = {MakeOperand(op, a)};
+  return Finish(std::move(op), out, role, DtypeSlot::kCompute);
 }
 
 TensorId ProgramBuilder::MaxReduce(std::string name, const Arg& a, std::string_view out) {

@@ -65,8 +65,10 @@ class SHARDLAB_EXPORT ProgramBuilder final {
   TensorId Gelu(std::string name, const Arg& x);
   TensorId Relu(std::string name, const Arg& x);
   TensorId Concat(std::string name, const Arg& a, const Arg& b, std::string_view out);
+  // weights: or {}
   TensorId GatedSilu(std::string name, const Arg& gate, const Arg& up,
-                     TensorRole role = TensorRole::kActivation);
+                     TensorRole role = TensorRole::kActivation, const Arg& weights = {});
+  TensorId Sum(std::string name, const Arg& a, std::string_view out, TensorRole role);
   TensorId MaxReduce(std::string name, const Arg& a, std::string_view out);
   TensorId SumExp(std::string name, const Arg& a, const Arg& max, std::string_view out);
   TensorId LogLoss(std::string name, const Arg& sum, const Arg& max, const Arg& picked);

@@ -69,6 +69,9 @@ class SHARDLAB_EXPORT Schedule : public Plugin {
   // are equal and hops cost nothing; below 0 when there is no closed form. 1F1B: m + p - 1 (arXiv
   // 2104.04473, section 2.2).
   virtual double EqualSlots(const ScheduleShape& shape) const;
+  // Whether some order holds overlapped pairs: a rank is then busy for less than the sum of its
+  // passes.
+  virtual bool Pairs() const;
   virtual std::string source() const = 0;
 };
 

@@ -57,6 +57,8 @@ void Editor::Scale(TensorFilter which, double factor) {
   edits_.push_back({ScaleEdit{std::move(which), factor}, -1});
 }
 
+void Editor::SendOnce(SendOnceEdit edit) { edits_.push_back({std::move(edit), -1}); }
+
 void Editor::Hide(HideEdit edit) { edits_.push_back({std::move(edit), -1}); }
 
 void Editor::Realise(TransferFilter which, std::function<Layout(AtomId, Layout, Layout)> via) {

@@ -149,6 +149,14 @@ struct ScaleEdit {
   TensorFilter which;
   double factor = 1;
 };
+// All-to-alls of these tensors send a token's row to each scale-up domain once, where it is passed
+// on to the ranks that need it. `copies` rows are one token's; they go to `domains` at most, 0:
+// any.
+struct SendOnceEdit {
+  TensorFilter which;
+  double copies = 1;
+  int domains = 0;
+};
 struct HideEdit {  // phase realise: what hides a transfer; the first edit with must wins over fills
   TransferFilter which;
   HideBehind behind = HideBehind::kNothing;
@@ -202,8 +210,8 @@ struct PlanDegreeEdit {  // the same, a number of ranks: `of` without `but`
 
 using EditVerb =
     std::variant<AxisSpec, ShardEdit, OpenEdit, StateEdit, RecomputeEdit, KeepMovedEdit, RetypeEdit,
-                 ScaleEdit, HideEdit, RealiseEdit, RequireEdit, RequireCutEdit, RefuseEdit,
-                 DeclareEdit, PlanFactEdit, PlanDegreeEdit>;
+                 ScaleEdit, SendOnceEdit, HideEdit, RealiseEdit, RequireEdit, RequireCutEdit,
+                 RefuseEdit, DeclareEdit, PlanFactEdit, PlanDegreeEdit>;
 
 struct Edit {
   EditVerb verb;
@@ -227,6 +235,7 @@ class SHARDLAB_EXPORT Editor final {
   void KeepMoved(TensorFilter which);
   void Retype(TensorFilter which, DtypeSlot dtype);
   void Scale(TensorFilter which, double factor);
+  void SendOnce(SendOnceEdit edit);
   void Hide(HideEdit edit);
   void Realise(TransferFilter which, std::function<Layout(AtomId, Layout, Layout)> via);
   void Require(AxisPart part, std::vector<std::string> dimensions, std::string what,

@@ -33,15 +33,18 @@ class TieredLinks final {
   }
 
   // Seconds of each rank's own traffic: of q domains it sends (q-1)/q of its tensor out through its
-  // port, and (k-1)/(kq) to the other k-1 ranks of its own server. Both links work at once, so the
-  // slower one counts.
-  double AllToAll(double payload, const Span& span) const noexcept {
+  // port, and (k-1)/(kq) to the other k-1 ranks of its own server, or (k-1)/k where rows that
+  // arrive are passed on. Both links work at once, so the slower one counts.
+  double AllToAll(const TransferShape& transfer, const Span& span) const noexcept {
     const double k = std::max(span.ranks[0], 1), q = std::max(span.domains[0], 1);
+    const double crossing = CrossingShare(transfer, span.domains[0]);
+    const double payload = transfer.payload.value();
     double fastest = rate_[0];
-    double seconds = payload * (k - 1) / (k * q) / rate_[0];
+    double seconds =
+        payload * (k - 1) / (PassesOn(transfer, span.domains[0]) ? k : k * q) / rate_[0];
     for (int i = 1; i < tiers_ && Crosses(span, i); ++i) {
       const double domains = span.domains[Index(i - 1)];
-      seconds = std::max(seconds, payload * (domains - 1) / domains / rate_[Index(i)]);
+      seconds = std::max(seconds, crossing * payload * (domains - 1) / domains / rate_[Index(i)]);
       fastest = std::max(fastest, rate_[Index(i)]);
     }
     // Two links side by side may beat the bound of one; the promise is never to.

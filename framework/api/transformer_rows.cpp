@@ -21,7 +21,8 @@ class Writer {
         share_(shape.AttentionShare(request.sequence_length)),
         dropout_(request.dropout > 0),
         loss_bytes_(request.loss_bytes),
-        eager_(request.eager_attention) {}
+        eager_(request.eager_attention),
+        weights_inside_(request.weights_inside_experts) {}
 
   // Dimensions that no tensor has are left out: a strategy that cuts them asks that they divide.
   void Dimensions(double sequence) {
@@ -251,12 +252,22 @@ class Writer {
     gate = RoutedBias("experts.gate", gate, "bsem", "em");
     TensorId up = Routed("expert up", sent, "bseh", "experts.up", "ehm", "bsem");
     up = RoutedBias("experts.up", up, "bsem", "em");
+    // A weight's gradient needs what it multiplies: an expert's output as long as a token, unless
+    // the weights travel with the tokens and multiply what goes into the last product.
+    Arg weights;
+    if (weights_inside_) {
+      const TensorId scores_sent =
+          p_.Dispatch("dispatch weights", {routes, "bse"}, {routes, "bse"}, "bse", Density());
+      weights = {scores_sent, "bse"};
+    }
     const TensorId inner =
-        p_.GatedSilu("expert silu", {gate, "bsem"}, {up, "bsem"}, TensorRole::kRouted);
+        p_.GatedSilu("expert silu", {gate, "bsem"}, {up, "bsem"}, TensorRole::kRouted, weights);
     p_.Scale(inner, Density());
     TensorId down = Routed("expert down", inner, "bsem", "experts.down", "emh", "bseh");
     down = RoutedBias("experts.down", down, "bseh", "eh");
-    TensorId z = p_.Product("combine", {down, "bseh"}, {routes, "bse"}, "bsh", TensorRole::kStream);
+    TensorId z = weights_inside_ ? p_.Sum("combine", {down, "bseh"}, "bsh", TensorRole::kStream)
+                                 : p_.Product("combine", {down, "bseh"}, {routes, "bse"}, "bsh",
+                                              TensorRole::kStream);
     if (s_.SharedWidth() > 0) {
       TensorId shared = Mlp(n2, "shared", "shared ", 'w');
       if (s_.shared_gate) {
@@ -465,6 +476,7 @@ class Writer {
   bool dropout_ = false;
   double loss_bytes_ = 0;
   bool eager_ = false;
+  bool weights_inside_ = false;
   TensorId table_;
 };
 

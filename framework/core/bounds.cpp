@@ -20,6 +20,15 @@ bool TakesThirds(const Composition& c, const Plan& plan) {
          c.schedule->EqualSlots({plan.pipeline, plan.chunks, plan.micro_batches}) < 0;
 }
 
+// Of one layer what keeps a rank busy at the least. Collectives of an overlapped pair may hide.
+double Busy(const Composition& c, const ClassCosts& cost, bool pairs) {
+  double seconds = cost.slot_forward + cost.slot_backward;
+  if (!pairs) return seconds;
+  for (const std::uint8_t r : c.form.roles)
+    seconds -= cost.blocking_forward[r] + cost.blocking_backward[r];
+  return std::max(0.0, seconds);
+}
+
 // Activations of one micro-batch that wait for its backward pass.
 double KeptBytes(const Form::ClassRow& row, const ClassCosts& cost, double n) {
   return n * cost.bytes[kAccounts] +
@@ -44,6 +53,12 @@ void Bounds::Stages(const Composition& c, const Plan& plan, const Workspace& w) 
   const LayerSplit& split = c.splits[static_cast<std::size_t>(plan.split)];
   const std::size_t stages = split.counts.size() / classes;
   const bool thirds = TakesThirds(c, plan);
+  const ScheduleShape shape{plan.pipeline, plan.chunks, plan.micro_batches};
+  stage_of_.clear();
+  for (int rank = 0; rank < plan.pipeline; ++rank) {
+    for (int chunk = 0; chunk < plan.chunks; ++chunk)
+      stage_of_.push_back(c.schedule->StageOf(shape, rank, chunk));
+  }
   stage_.resize(stages);
   before_.resize(stages + 1);
   before_[0] = 0;
@@ -82,17 +97,11 @@ void Bounds::Stages(const Composition& c, const Plan& plan, const Workspace& w) 
   }
 }
 
-double Bounds::Pipeline(const Composition& c, const Plan& plan, double hop) {
-  const ScheduleShape shape{plan.pipeline, plan.chunks, plan.micro_batches};
-  const auto slots = static_cast<std::size_t>(plan.pipeline) * static_cast<std::size_t>(plan.chunks);
-  stage_of_.resize(slots);
-  for (int rank = 0, slot = 0; rank < plan.pipeline; ++rank) {
-    for (int chunk = 0; chunk < plan.chunks; ++chunk, ++slot)
-      stage_of_[static_cast<std::size_t>(slot)] = c.schedule->StageOf(shape, rank, chunk);
-  }
+double Bounds::Pipeline(const Plan& plan, double hop) {
+  const auto slots = static_cast<double>(stage_of_.size());
   fill_and_drain_.Reserve(static_cast<std::size_t>(plan.pipeline), stage_.size());
   const double passes =
-      plan.micro_batches * static_cast<double>(stage_.size()) / static_cast<double>(slots);
+      plan.micro_batches * static_cast<double>(stage_.size()) / slots;
   const double drained = LeastFinish(
       {plan.pipeline, plan.chunks, static_cast<int>(stage_.size()), stage_of_.data(), passes, true,
        hop},
@@ -130,10 +139,11 @@ double Bounds::FirstRank(const Composition& c, const Plan& plan, const Workspace
 PlanBound Bounds::Of(const Composition& c, const Plan& plan, const Workspace& w,
                      double hop, double most_seconds) {
   const std::vector<double>& layers = Layers(c, static_cast<std::size_t>(plan.split));
+  const bool pairs = plan.pipeline > 1 && c.rules.pairs_overlap && c.schedule->Pairs();
   PlanBound bound;
   for (std::size_t k = 0; k < layers.size(); ++k) {
     const ClassCosts& cost = w.costs[k];
-    bound.seconds += layers[k] * (cost.slot_forward + cost.slot_backward);
+    bound.seconds += layers[k] * Busy(c, cost, pairs);
     bound.bytes += layers[k] * StateBytes(cost);
   }
   bound.seconds *= kRounding * plan.micro_batches / plan.pipeline;
@@ -141,7 +151,8 @@ PlanBound Bounds::Of(const Composition& c, const Plan& plan, const Workspace& w,
   bound.bytes /= plan.pipeline;
   if (plan.pipeline > 1) {
     Stages(c, plan, w);
-    bound.seconds = std::max(bound.seconds, kRounding * Pipeline(c, plan, hop));
+    // It counts the whole of what pairs hide.
+    if (!pairs) bound.seconds = std::max(bound.seconds, kRounding * Pipeline(plan, hop));
     if (bound.seconds > most_seconds) return bound;
     bound.seconds = std::max(bound.seconds, FirstRank(c, plan, w));
   }

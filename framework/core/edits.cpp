@@ -32,6 +32,12 @@ class Applier {
     Each<ScaleEdit>([&](const ScaleEdit& e, const Edit&) {
       EachTensor(e.which, [&](Tensor& t) { t.scale *= e.factor; });
     });
+    Each<SendOnceEdit>([&](const SendOnceEdit& e, const Edit&) {
+      EachTensor(e.which, [&](Tensor& t) {
+        t.copies = e.copies;
+        t.copy_domains = e.domains;
+      });
+    });
     for (const bool must : {true, false}) {
       const Program before = out_.program;  // every fill sees the musts, and no other fill
       Each<ShardEdit>([&](const ShardEdit& e, const Edit& edit) {

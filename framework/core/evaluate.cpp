@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/evaluate_memory.h"
+#include "core/overlapped_pairs.h"
 #include "core/travel.h"
 
 namespace shardlab {
@@ -154,7 +155,10 @@ void AddTransfers(const Composition& c, const Plan& plan, Workspace& w) {
     }
     const double call = price.bucket > 0 ? CallBytes(c, plan, price, w) : Payload(price, w);
     w.transfer_seconds[i] =
-        c.network->TransferTime({price.collective, Bytes(call)}, w.span_of[price.mask]).value();
+        c.network
+            ->TransferTime({price.collective, Bytes(call), price.copies, price.domains},
+                           w.span_of[price.mask])
+            .value();
     if (price.bucket > 0) w.transfer_seconds[i] *= Payload(price, w) / call;
   }
   if (c.form.buckets) AddPieces(c, plan, w);
@@ -499,7 +503,7 @@ double LeastStep(const Composition& c, const Plan& plan, const CompiledOrder* or
   if (order == nullptr || !order->pairs.empty()) {
     // No rank ends before all of its own work is done.
     for (int r = 0; r < plan.pipeline; ++r)
-      step = std::max(step, passes * w.slot[Size(r)] + behind(r));
+      step = std::max(step, passes * w.slot[Size(r)] - w.hidden_in_pairs[Size(r)] + behind(r));
     return step;
   }
   const bool thirds =
@@ -535,6 +539,11 @@ double LeastStep(const Composition& c, const Plan& plan, const CompiledOrder* or
   return std::max(step, drained + behind(w.fill_and_drain.rank_of[0]));
 }
 
+absl::Span<const double> PairsHide(const Composition& c, const CompiledOrder* order,
+                                   const Workspace& w) {
+  return PairsOverlap(c, order) ? absl::MakeConstSpan(w.pair_hidden) : absl::Span<const double>();
+}
+
 double PlayPipeline(const Composition& c, const Plan& plan, const CompiledOrder* order, double hop,
                     Workspace& w) {
   if (plan.pipeline == 1) {
@@ -543,7 +552,7 @@ double PlayPipeline(const Composition& c, const Plan& plan, const CompiledOrder*
   }
   const double slots = c.schedule->EqualSlots({plan.pipeline, plan.chunks, plan.micro_batches});
   if (slots < 0 && c.rules.equal_passes) SplitEvenly(*order, w);
-  AddPairCosts(*order, absl::MakeSpan(w.stage_cost));
+  AddPairCosts(*order, absl::MakeSpan(w.stage_cost), PairsHide(c, order, w));
   const double equal = hop == 0 ? EqualMakespan(plan, *order, slots, w) : -1;
   if (equal >= 0 && c.rules.reductions_after_pipeline) {
     for (int r = 0; r < plan.pipeline; ++r) w.finish[Size(r)] = equal;
@@ -595,6 +604,11 @@ void Workspace::Reserve(const Plan& plan, const CompiledOrder* order) {
   if (stage_cost.size() < cost) {
     stage_cost.resize(cost);
     passes.resize(cost);
+  }
+  if (hidden_in_pairs.size() < ranks) hidden_in_pairs.resize(ranks);
+  if (order != nullptr && !order->pairs.empty()) {
+    if (pair_traffic.size() < 2 * Size(order->stages)) pair_traffic.resize(2 * Size(order->stages));
+    if (pair_hidden.size() < order->pairs.size()) pair_hidden.resize(order->pairs.size());
   }
   if (order != nullptr && ends.size() < order->events.size()) ends.resize(order->events.size());
 }
@@ -696,7 +710,7 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
     costs_of(r);
     prefetch = std::max(prefetch, LargestPrefetch(c, plan, r, order, w));
   }
-  const bool travels = Travels(c, w);
+  const bool travels = Travels(c, w), pairs = PairsOverlap(c, order);
   Evaluation e;
   e.capacity = c.hardware->machine().memory.value();
   for (int r = 0; r < plan.pipeline; ++r) {
@@ -709,6 +723,7 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
       } else {
         w.step_end[Size(r)] = Time(c, plan, r, order, prefetch, travels, w);
       }
+      if (pairs) AddPairTraffic(c, plan, r, *order, w);
       if (again && HoldsAsMuch(plan, r, order)) {
         memory = w.memory[Size(r - 1)];
       } else {
@@ -732,6 +747,8 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
     return e;
   }
   const double hop = hops && plan.pipeline > 1 && c.exposed_transfers ? HopSeconds(c, w) : 0;
+  std::fill_n(w.hidden_in_pairs.begin(), plan.pipeline, 0.0);
+  if (pairs) FillPairs(c, plan, *order, w);
   if (w.most_seconds < std::numeric_limits<double>::infinity()) {
     e.step = kRounding * LeastStep(c, plan, order, hop, travels, w);
     if (e.step > w.most_seconds) {
@@ -745,7 +762,8 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
     return e;
   }
 
-  e.pipeline = travels ? PlayTravelling(plan, order, hop, w) : PlayPipeline(c, plan, order, hop, w);
+  e.pipeline = travels ? PlayTravelling(plan, order, hop, w, PairsHide(c, order, w))
+                       : PlayPipeline(c, plan, order, hop, w);
   for (int r = 0; r < plan.pipeline; ++r) {
     const double optimizer = w.update[Size(r)];
     const double begin = c.rules.reductions_after_pipeline ? e.pipeline : w.finish[Size(r)];
@@ -778,12 +796,20 @@ Evaluation Evaluate(const Composition& c, const Plan& plan, const CompiledOrder*
         m * (work.exposed_forward[r] + work.exposed_backward[r]) + work.step_exposed[r];
     e.time.hidden[r] = m * work.hidden[r] + work.step_hidden[r];
   }
+  if (pairs) {
+    const auto hidden = HiddenInPairs(c, plan, e.time_rank, *order, w);
+    for (const std::uint8_t r : c.form.roles) {
+      e.time.exposed[r] -= hidden[r];
+      e.time.hidden[r] += hidden[r];
+    }
+  }
   if (travels) {
     const PlayingRank& rank = w.playing[Size(e.time_rank)];
     const double tail = std::max(0.0, rank.tail_end - rank.free - w.behind[Size(e.time_rank)]);
     const std::size_t data = Index(AxisRole::kData);
     // What the passes took beyond their own work.
-    const double shown = std::max(0.0, rank.busy - m * w.slot[Size(e.time_rank)]) + tail;
+    const double own = m * w.slot[Size(e.time_rank)] - w.hidden_in_pairs[Size(e.time_rank)];
+    const double shown = std::max(0.0, rank.busy - own) + tail;
     e.time.exposed[data] += shown;
     e.time.hidden[data] += std::max(0.0, m * work.travelling - shown);
   }

@@ -97,6 +97,9 @@ class Workspace {
   std::vector<double> chunk_late, bucket;  // [pipeline rank x chunks + chunk], [pipeline rank]
   std::vector<PassCost> passes;      // [stage x 4 + WorkKind], where traffic travels under passes
   std::vector<PlayingRank> playing;  // [pipeline rank], the same
+  // Where pairs overlap (core/overlapped_pairs.h): seconds of collectives of a stage's forward and
+  // backward pass; what hides of each kind of pair, and of a rank's pairs over the step.
+  std::vector<double> pair_traffic, pair_hidden, hidden_in_pairs;
   // Bytes of activations of one micro-batch, where weight gradients wait: as CompiledOrder's
   // states.
   std::vector<double> chunk_bytes;

@@ -23,10 +23,12 @@ double Sum(const std::array<double, kAccounts>& bytes) {
   return sum;
 }
 
-// All that is recomputed of n layers, and the inputs of the layers inside the segments.
-double PinnedBytes(const Form::ClassRow& row, const ClassCosts& cost, double n) {
+// Beyond what is kept: all that is recomputed of n layers, and the inputs of the layers inside the
+// segments; or what the weight gradients need, where that is more.
+double PinnedBytes(const Form::ClassRow& row, const ClassCosts& cost, double n, double keeps) {
   const double inner = row.replays ? n - std::ceil(n / row.segment) : 0;
-  return n * cost.bytes[kReplayedSlot] + inner * cost.bytes[kInnerSlot];
+  const double replayed = n * cost.bytes[kReplayedSlot] + inner * cost.bytes[kInnerSlot];
+  return std::max(replayed, n * cost.bytes[kWaitingSlot] - keeps);
 }
 
 // The most activations at one time of a rank some of whose weight gradients wait. Chunks in flight
@@ -91,7 +93,7 @@ void FillMemory(const Composition& c, const Plan& plan, int rank, const Compiled
       }
       if (pins) {
         bytes[0] += keeps;
-        bytes[1] += PinnedBytes(row, cost, n);
+        bytes[1] += PinnedBytes(row, cost, n, keeps);
         bytes[2] = std::max(bytes[2], works);
       } else {
         kept += held * keeps;

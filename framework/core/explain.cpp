@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
+#include "core/overlapped_pairs.h"
 #include "core/saved_width.h"
 #include "core/summarize.h"
 
@@ -99,6 +100,7 @@ class Explainer {
     Spare(x);
     GradientBucket(x);
     Activations(rank, x);
+    if (x.memory.state >= 0) WaitingGradients(rank, x);
     Machine(x);
     x.first = FirstPeaksOf(c_, plan_, w_, x.memory, [this, rank](std::size_t layer_class) {
       return LayersOnRank(rank, layer_class);
@@ -399,6 +401,35 @@ class Explainer {
     }
   }
 
+  // What weight gradients that wait need beyond all that was saved.
+  void WaitingGradients(int rank, RankExplanation& x) const {
+    for (std::size_t k = 0; k < c_.form.classes.size(); ++k) {
+      const auto& slots = w_.costs[k].bytes;
+      const Form::ClassRow& row = c_.form.classes[k];
+      double bytes = 0;
+      for (std::size_t chunk = 0; chunk < x.stages.size(); ++chunk) {
+        const double n = LayersOn(c_, plan_, x.stages[chunk], k);
+        if (n == 0) continue;
+        const double segments = row.replays ? std::ceil(n / row.segment) : 0;
+        const double inner = row.replays ? n - segments : 0;
+        const double counted = n * (slots[kAccounts] + slots[kAccounts + 2]) +
+                               segments * slots[kAccounts + 1] + inner * slots[kAccounts + 3];
+        bytes += InState(rank, x, chunk, 1) * std::max(0.0, n * slots[kWaitingSlot] - counted);
+      }
+      if (bytes <= 0) continue;
+      MemoryEntry entry;
+      entry.account = Account::kActivations;
+      entry.author = c_.schedule_name;
+      entry.row = absl::StrCat(program_.classes[k].name, ": gradients that weight gradients need");
+      entry.formula =
+          "inputs of products with weights and gradients of their outputs, less all "
+          "that was saved";
+      entry.source = "Qi et al. 2023, arXiv 2401.10241, section 2";
+      entry.bytes = bytes;
+      x.entries.push_back(std::move(entry));
+    }
+  }
+
   // The class whose replayed segment is the largest of these chunks' is alive beside what is kept.
   template <class Which>
   std::size_t Working(const RankExplanation& x, Which which) const {
@@ -458,7 +489,7 @@ class Explainer {
 
   void Transfers(int rank) {
     std::array<double, kAxisRoles> hideable{};
-    std::vector<bool> hides;
+    std::vector<bool> hides, in_pass;
     for (const TransferRow& row : c_.form.transfers) {
       const TransferPrice& price = c_.form.transfer_prices[row.price];
       if (price.ends ? plan_.pipeline == 1
@@ -473,8 +504,10 @@ class Explainer {
       if (row.hide == HideBehind::kShare) entry.exposed_seconds = (1 - row.share) * entry.seconds;
       if (overlapped) hideable[static_cast<std::size_t>(entry.role)] += entry.seconds;
       hides.push_back(overlapped);
+      in_pass.push_back(row.hide == HideBehind::kNothing && row.when == When::kMicroBatch);
       out_.transfers.push_back(std::move(entry));
     }
+    if (PairsOverlap(c_, order_)) HideInPairs(rank, in_pass);
     // What overlaps is known in sum; each takes its share of it.
     for (std::size_t r = 0; r < kAxisRoles; ++r) {
       if (hideable[r] == 0) continue;
@@ -495,6 +528,22 @@ class Explainer {
       }
     }
     PipelineTransfers(rank);
+  }
+
+  // Overlapped pairs hide so much of what blocks a pass; each takes its share of it.
+  void HideInPairs(int rank, const std::vector<bool>& in_pass) {
+    const std::array<double, kAxisRoles> hidden = HiddenInPairs(c_, plan_, rank, *order_, w_);
+    std::array<double, kAxisRoles> all{};
+    const auto role = [&](std::size_t i) {
+      return static_cast<std::size_t>(out_.transfers[i].role);
+    };
+    for (std::size_t i = 0; i < in_pass.size(); ++i)
+      all[role(i)] += in_pass[i] ? out_.transfers[i].seconds : 0;
+    for (std::size_t i = 0; i < in_pass.size(); ++i) {
+      TransferEntry& t = out_.transfers[i];
+      if (in_pass[i] && all[role(i)] > 0)
+        t.exposed_seconds -= std::min(1.0, hidden[role(i)] / all[role(i)]) * t.seconds;
+    }
   }
 
   // Atoms of size one change no group: an axis is named as a whole with them, and an axis of one
@@ -551,7 +600,7 @@ class Explainer {
       entry.span = w_.span_of[price.mask];
     }
     entry.group_size = entry.span.size;
-    const TransferShape shape{price.collective, Bytes(payload)};
+    const TransferShape shape{price.collective, Bytes(payload), price.copies, price.domains};
     entry.bytes_per_call = SentShare(price.collective, entry.group_size) * payload;
     entry.bytes = entry.count * entry.bytes_per_call;
     entry.tier = copy ? "host" : c_.hardware->machine().tiers[Size(entry.span.outermost)].name;

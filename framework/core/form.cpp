@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/saved_width.h"
+#include "core/waiting.h"
 
 namespace shardlab {
 namespace {
@@ -670,7 +671,8 @@ class Compiler {
     const bool shared =
         tensor.role == TensorRole::kParameter && step.when == When::kMicroBatch && Fetched(tensor);
     row.unit = shared ? Unit(tensor) : 1;
-    const std::uint16_t block = TensorBlock(tensor, Payload(step), row.unit * Width(step.dtype));
+    const std::uint16_t block =
+        TensorBlock(tensor, Payload(step), row.unit * TravelWidth(step, tensor));
     // Weights and gradients of a layer that move alike travel in one bucket.
     if (tensor.role == TensorRole::kParameter) {
       for (TransferRow& other : form_.transfers) {
@@ -682,9 +684,26 @@ class Compiler {
         return;
       }
     }
-    row.price = PriceOf(
-        {step.collective, Mask(step.group), {block}, false, BytesOfCall(step), Copied(step)});
+    TransferPrice price{step.collective, Mask(step.group),  {block},
+                        false,           BytesOfCall(step), Copied(step)};
+    if (step.collective == Collective::kAllToAll) {
+      price.copies = tensor.copies;
+      price.domains = tensor.copy_domains;
+    }
+    row.price = PriceOf(std::move(price));
     form_.transfers.push_back(row);
+  }
+
+  // What is sent to the experts, tokens and the gradients of what they return, may travel in a
+  // narrower dtype than it is computed in; what comes back is summed, and does not.
+  double TravelWidth(const Step& step, const Tensor& tensor) const {
+    const double width = Width(step.dtype);
+    const auto number = rules_.numbers.find("dispatch.bytes");
+    if (tensor.role != TensorRole::kRouted || number == rules_.numbers.end()) return width;
+    const bool sent = std::any_of(program_.ops.begin(), program_.ops.end(), [&](const Op& op) {
+      return op.output == step.source.tensor && op.kind == OpKind::kDispatch;
+    });
+    return sent != step.source.gradient ? std::min(width, number->second.value) : width;
   }
 
   // Bytes of one call of what replicas that share the state reduce or restore in buckets.
@@ -839,6 +858,15 @@ class Compiler {
       AddMemoryTerm(row.layer_class,
                     kAccounts + (row.of_inner_layers ? 3 : static_cast<int>(row.residency)),
                     row.block, row.when);
+    }
+    for (std::size_t k = 0; k < program_.classes.size(); ++k) {
+      for (const Waiting& row :
+           WaitingOf(program_, edited_.derived, precision_, rules_, ClassId(k))) {
+        const std::uint8_t when =
+            row.saved < 0 ? 0 : form_.saved[static_cast<std::size_t>(row.saved)].when;
+        AddMemoryTerm(static_cast<std::uint8_t>(k), kWaitingSlot,
+                      TensorBlock(program_.tensor(row.tensor), row.at, row.bytes), when);
+      }
     }
     for (const OpRow& row : form_.ops) {
       const auto known =

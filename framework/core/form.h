@@ -178,6 +178,8 @@ struct TransferPrice {
   bool ends = false;                   // between the first and the last pipeline rank
   double bucket = 0;  // bytes that go in one call, of a part of a layer or of many; 0: the payload
   bool copied = false;  // of gradients that are copied together for it
+  double copies = 0;    // of an all-to-all, as TransferShape
+  int domains = 0;
 
   friend bool operator==(const TransferPrice&, const TransferPrice&) = default;
 };
@@ -211,7 +213,9 @@ inline constexpr int kHostSlot = kAccounts + 7, kHostStateSlot = kAccounts + 8,
                      kHostUpdatedSlot = kAccounts + 9;
 // Buffers of which a rank has one for all layers of a class.
 inline constexpr int kSpareSlot = kAccounts + 10;
-inline constexpr int kMemorySlots = kAccounts + 11;
+// What a weight gradient that waits keeps alive, where that may be more than what was saved.
+inline constexpr int kWaitingSlot = kAccounts + 11;
+inline constexpr int kMemorySlots = kAccounts + 12;
 
 struct Form {
   std::vector<AtomMask> masks;  // [0] = 0

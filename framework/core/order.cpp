@@ -30,6 +30,7 @@ class OrderCompiler {
     } else {
       CopyHeld(*held_, &out_);
     }
+    CountPairs();
     if (out_.splits_backward && out_.shape.chunks > 1) FindChunkEnds();
     FindPeriod();
     return std::move(out_);
@@ -203,6 +204,14 @@ class OrderCompiler {
     if (it == out_.pairs.end()) it = out_.pairs.insert(it, pair);
     return static_cast<std::uint32_t>(out_.ZeroCost() + 1 +
                                       static_cast<std::size_t>(it - out_.pairs.begin()));
+  }
+
+  void CountPairs() {
+    out_.pair_counts.assign(Size(out_.shape.ranks) * out_.pairs.size(), 0);
+    for (const CompiledOrder::Event& event : out_.events) {
+      if (event.cost > out_.ZeroCost())
+        ++out_.pair_counts[event.rank * out_.pairs.size() + event.cost - out_.ZeroCost() - 1];
+    }
   }
 
   void CountSend(int r, int waits, WorkKind kind) {

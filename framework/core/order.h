@@ -42,6 +42,7 @@ struct CompiledOrder {
   // Distinct (stage of the forward, stage of the backward) of overlapped pairs. A pair that waits
   // for two other ranks is two events: one that costs nothing waits for the forward's input.
   std::vector<std::pair<int, int>> pairs;
+  std::vector<std::int32_t> pair_counts;  // [rank x pairs + pair]
   Period period;
   std::vector<std::int32_t> last;  // [rank] its last event
   // [rank x chunks + chunk] the last pass of each chunk's backward, where weight gradients wait and
@@ -66,8 +67,9 @@ struct CompiledOrder {
 };
 
 // Puts the zero and the pairs' costs behind those of the stages: a pair takes as long as its F and
-// its B, since nothing says what the two hide of each other.
-void AddPairCosts(const CompiledOrder& order, absl::Span<double> costs);
+// its B, less what the two hide of each other: [pair], or nothing.
+void AddPairCosts(const CompiledOrder& order, absl::Span<double> costs,
+                  absl::Span<const double> hidden = {});
 
 // Fails with the first impossible cell, and why it is impossible (api/order_fault.h).
 absl::StatusOr<CompiledOrder> CompileOrder(const Schedule& schedule, const ScheduleShape& shape);

@@ -7,7 +7,8 @@
 
 namespace shardlab {
 
-void AddPairCosts(const CompiledOrder& order, absl::Span<double> costs) {
+void AddPairCosts(const CompiledOrder& order, absl::Span<double> costs,
+                  absl::Span<const double> hidden) {
   if (order.pairs.empty()) return;
   const std::size_t zero = order.ZeroCost();
   const auto cost = [&](int stage, WorkKind kind) {
@@ -15,8 +16,9 @@ void AddPairCosts(const CompiledOrder& order, absl::Span<double> costs) {
   };
   costs[zero] = 0;
   for (std::size_t i = 0; i < order.pairs.size(); ++i) {
-    costs[zero + 1 + i] =
-        cost(order.pairs[i].first, WorkKind::kF) + cost(order.pairs[i].second, WorkKind::kB);
+    costs[zero + 1 + i] = cost(order.pairs[i].first, WorkKind::kF) +
+                          cost(order.pairs[i].second, WorkKind::kB) -
+                          (hidden.empty() ? 0 : hidden[i]);
   }
 }
 

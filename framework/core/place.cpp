@@ -51,7 +51,8 @@ class Rule {
 
   // A sum may stay open through an op that is linear in it and not cut along this atom.
   bool PassesSum(std::size_t atom, int factor) const {
-    if (op_.kind != OpKind::kProduct || factor != kNoFactor) return false;
+    const bool linear = op_.kind == OpKind::kProduct || op_.kind == OpKind::kSum;
+    if (!linear || factor != kNoFactor) return false;
     return std::any_of(op_.inputs.begin(), op_.inputs.end(), [&](const Operand& o) {
       return program_.tensor(o.tensor).use.at(atom).sum();
     });

@@ -259,6 +259,14 @@ class Player {
       pass.backward_stage = StageOf(rank, chunk);
       play(chunk, pair ? kB : Size(static_cast<int>(work.kind)));
     }
+    // Each half's collectives travel while the other computes; what hides slows down what hides it.
+    if (pair && c_.rules.pairs_overlap) {
+      const PassShape& f = Shape(rank, work.chunk, kF);
+      const PassShape& b = Shape(rank, work.backward_chunk, kB);
+      const double hidden =
+          std::min(f.communicates, b.computes) + std::min(b.communicates, f.computes);
+      at -= c_.overlap_share * hidden * pass.scale;
+    }
     if (pass.compute < pass.start) pass.compute = pass.start;
     pass.end = at;
     state.free = at;

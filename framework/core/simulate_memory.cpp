@@ -20,16 +20,17 @@ ChunkHoldings ChunkOf(const Composition& c, const Plan& plan, int stage, const R
     if (n == 0) continue;
     const auto& bytes = prices.layers[k].bytes;
     const Form::ClassRow& row = c.form.classes[k];
-    chunk.held += n * bytes[kKept];
-    chunk.pinned += n * bytes[kReplayed];
-    double working = bytes[kReplayed];
+    double held = n * bytes[kKept], pinned = n * bytes[kReplayed], working = bytes[kReplayed];
     if (row.replays) {
       const double segments = std::ceil(n / row.segment);
       const double together = std::min<double>(n, row.segment);
-      chunk.held += segments * bytes[kBoundary];
-      chunk.pinned += (n - segments) * bytes[kInner];
+      held += segments * bytes[kBoundary];
+      pinned += (n - segments) * bytes[kInner];
       working = together * bytes[kReplayed] + (together - 1) * bytes[kInner];
     }
+    chunk.held += held;
+    // A weight gradient that waits needs inputs and gradients of outputs, whatever was saved.
+    chunk.pinned += std::max(pinned, n * bytes[kWaitingSlot] - held);
     chunk.working = std::max(chunk.working, working);
   }
   return chunk;

@@ -9,21 +9,32 @@ namespace {
 // What a layer does in a pass of this kind.
 struct LayerPass {
   double seconds = 0, replay = 0;
+  double communicates = 0;  // of these seconds
   Traffic gather, scatter;
 };
 
 // Of a split backward the input gradients need the weights, and the weight gradients are reduced.
 LayerPass PassOf(const LayerPrices& layer, WorkKind kind) {
+  const auto on_links = [](const std::vector<Piece>& pieces) {
+    double seconds = 0;
+    for (const Piece& piece : pieces)
+      seconds += piece.stream == Stream::kCompute ? 0 : piece.seconds;
+    return seconds;
+  };
   switch (kind) {
     case WorkKind::kF:
-      return {layer.forward_seconds, 0, layer.gather_forward, {}};
+      return {layer.forward_seconds, 0, on_links(layer.forward), layer.gather_forward, {}};
     case WorkKind::kI:
-      return {layer.input_seconds, layer.replay_seconds, layer.gather_backward, {}};
+      return {layer.input_seconds,
+              layer.replay_seconds,
+              on_links(layer.input),
+              layer.gather_backward,
+              {}};
     case WorkKind::kW:
-      return {layer.weight_seconds, 0, {}, layer.scatter};
+      return {layer.weight_seconds, 0, on_links(layer.weight), {}, layer.scatter};
     default:
       return {layer.input_seconds + layer.weight_seconds, layer.replay_seconds,
-              layer.gather_backward, layer.scatter};
+              on_links(layer.input) + on_links(layer.weight), layer.gather_backward, layer.scatter};
   }
 }
 
@@ -40,6 +51,8 @@ class PassPlayer {
   // n layers, gathered `unit` at a time.
   void Play(std::size_t k, const LayerPass& pass, double n, double unit) {
     out_.replay += n * pass.replay;
+    out_.communicates += n * pass.communicates;
+    out_.computes += n * (pass.seconds - pass.communicates);
     const double lead = unit * pass.gather.seconds;
     double backlog = 0;
     if (!begun_) {

@@ -15,6 +15,8 @@ struct PassShape {
   Traffic tail;      // reductions that go on after that
   double slack = 0;  // of its first block's compute nothing travels under this
   double replay = 0;
+  // Of the layers' own work, without what travels under it: compute, and collectives.
+  double computes = 0, communicates = 0;
   double stretch = 1;  // body over what the blocks come to
 };
 

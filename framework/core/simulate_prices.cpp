@@ -119,7 +119,11 @@ class Pricer {
     const Span span = price.ends ? spans_.PipelineHop() : spans_.Of(form_.masks[price.mask], rank_);
     *stream = StreamOf(span);
     const double calls = CallsOf(price, bytes);
-    return calls * c_.network->TransferTime({price.collective, Bytes(bytes / calls)}, span).value();
+    return calls *
+           c_.network
+               ->TransferTime({price.collective, Bytes(bytes / calls), price.copies, price.domains},
+                              span)
+               .value();
   }
 
   double PayloadOf(const TransferPrice& price) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/overlapped_pairs.h"
 #include "core/travel.h"
 
 namespace shardlab {
@@ -44,14 +45,16 @@ double OwnBubble(const Composition& c, const Plan& plan, const CompiledOrder& or
   const std::size_t first = Size(order.first[Size(r)]), last = Size(order.last[Size(r)]);
   double own = 0;
   if (Travels(c, w)) {
-    PlayTravelling(plan, &order, 0, w);
+    const bool pairs = PairsOverlap(c, &order);
+    PlayTravelling(plan, &order, 0, w,
+                   pairs ? absl::MakeConstSpan(w.pair_hidden) : absl::Span<const double>());
     const PlayingRank& rank = w.playing[Size(r)];
     own = rank.free - (w.ends[first] - FirstPass(order, w, order.events[first].cost)) - rank.busy;
   } else {
     PlayToEnd(order, w.stage_cost, 0, absl::MakeSpan(w.ends));
     const double start = w.ends[first] - w.stage_cost[order.events[first].cost];
     const int passes = plan.micro_batches / w.copies;
-    own = w.ends[last] - start - passes * w.slot[Size(r)];
+    own = w.ends[last] - start - (passes * w.slot[Size(r)] - w.hidden_in_pairs[Size(r)]);
   }
   const double until_end = s.evaluation.time.bubble - s.exposed_pipeline;
   return own > 1e-12 * s.evaluation.step ? std::min(own, until_end) : 0;  // else rounding

@@ -75,8 +75,9 @@ void Play(const PassCost& pass, PlayingRank& rank, double* at) {
 
 class TravelPlayer {
  public:
-  TravelPlayer(const CompiledOrder& order, double hop, Workspace& w)
-      : order_(order), lag_{0, hop}, w_(w), ranks_(Size(order.shape.ranks)) {}
+  TravelPlayer(const CompiledOrder& order, double hop, absl::Span<const double> hidden,
+               Workspace& w)
+      : order_(order), lag_{0, hop}, hidden_(hidden), w_(w), ranks_(Size(order.shape.ranks)) {}
 
   void Run() {
     for (const std::int32_t first : order_.first) w_.ends[static_cast<std::size_t>(first)] = 0;
@@ -101,6 +102,7 @@ class TravelPlayer {
         const std::pair<int, int>& pair = order_.pairs[e.cost - zero - 1];
         Play(w_.passes[Size(pair.first) * 4 + kF], rank, &at);
         Play(w_.passes[Size(pair.second) * 4 + kB], rank, &at);
+        if (!hidden_.empty()) at -= hidden_[e.cost - zero - 1];
       }
       rank.busy += at - start;
       rank.free = ends[i] = at;
@@ -127,6 +129,7 @@ class TravelPlayer {
 
   const CompiledOrder& order_;
   const double lag_[2];
+  const absl::Span<const double> hidden_;
   Workspace& w_;
   const std::size_t ranks_;
 };
@@ -189,13 +192,13 @@ void FillPasses(const Composition& c, const Plan& plan, int stage, bool first,
     w.passes[Size(stage) * 4 + kind] = passes[kind].Finish();
 }
 
-double PlayTravelling(const Plan& plan, const CompiledOrder* order, double hop,
-                      Workspace& w) noexcept {
+double PlayTravelling(const Plan& plan, const CompiledOrder* order, double hop, Workspace& w,
+                      absl::Span<const double> hidden) noexcept {
   for (int r = 0; r < plan.pipeline; ++r) w.playing[Size(r)] = {};
   if (order == nullptr) {
     PlayAlone(plan, w);
   } else {
-    TravelPlayer(*order, hop, w).Run();
+    TravelPlayer(*order, hop, hidden, w).Run();
   }
   double latest = 0;
   for (int r = 0; r < plan.pipeline; ++r) {

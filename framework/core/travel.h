@@ -26,8 +26,8 @@ void FillPasses(const Composition& composition, const Plan& plan, int stage, boo
 
 // Plays the passes in seconds, a message `hop` later at its receiver: fills Workspace::finish and
 // playing of each rank and returns the latest finish. A repeating stretch is skipped as
-// in PlayToEnd; the map is nonexpansive here too.
+// in PlayToEnd; the map is nonexpansive here too. `hidden`: as AddPairCosts'.
 double PlayTravelling(const Plan& plan, const CompiledOrder* order, double hop,
-                      Workspace& workspace) noexcept;
+                      Workspace& workspace, absl::Span<const double> hidden = {}) noexcept;
 
 }  // namespace shardlab

@@ -28,6 +28,8 @@ struct AccountingRules {
       false;  // step = pipeline + largest reduction, not the largest sum per rank
   bool equal_passes =
       false;  // without a closed form a schedule is played with F : I : W = 1 : 1 : 1
+  bool pairs_overlap =
+      false;  // of an overlapped pair each half's collectives hide under the other's compute
   bool count_gathered = true;  // gathered parameters and transient buffers
   bool count_optimizer_time = true;
   std::map<std::string, bool> facts;              // framework behaviour read through Editor::Fact

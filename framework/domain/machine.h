@@ -3,6 +3,8 @@
 //
 //   Seconds t = hardware.OpTime({.kind = OpKind::kProduct, .m = 4096, .n = 1024, .k = 8192, ...});
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -62,7 +64,25 @@ struct OpShape {
 struct TransferShape {
   Collective collective = Collective::kAllReduce;
   Bytes payload;
+  // Of an all-to-all: so many of the payload's rows are one token's, for ranks drawn by chance, and
+  // cross to each scale-up domain once, to be passed on inside; to so many domains at most. 0: each
+  // row goes by itself; no limit.
+  double copies = 0;
+  int domains = 0;
 };
+
+// What crosses between `domains` of the bytes that would if each row went by itself. Of k copies
+// q domains are reached in q (1 - (1 - 1/q)^k) on average.
+inline double CrossingShare(const TransferShape& transfer, int domains) noexcept {
+  if (transfer.copies <= 1 || domains <= 1) return 1;
+  double reached = domains * (1 - std::pow(1 - 1.0 / domains, transfer.copies));
+  if (transfer.domains > 0) reached = std::min<double>(reached, transfer.domains);
+  return std::min(1.0, reached / transfer.copies);
+}
+// Whether rows are passed on inside a domain.
+inline bool PassesOn(const TransferShape& transfer, int domains) noexcept {
+  return transfer.copies > 1 && domains > 1;
+}
 
 // Bytes that one device sends: all-reduce 2(n-1)/n, all-gather, reduce-scatter and all-to-all
 // (n-1)/n of the payload (Thakur, Rabenseifner and Gropp 2005, ring and pairwise algorithms), a

@@ -46,6 +46,8 @@ const char* Name(OpKind kind) {
       return "relu";
     case OpKind::kConcat:
       return "concat";
+    case OpKind::kSum:
+      return "sum";
     case OpKind::kMaxReduce:
       return "max";
     case OpKind::kSumExp:

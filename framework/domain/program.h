@@ -70,6 +70,10 @@ struct SHARDLAB_EXPORT Tensor {
   bool keep_moved =
       false;  // saved for the backward pass as it was used, even where moving made it larger
   bool keep_after_forward = false;  // gathered for the forward pass and kept for the backward pass
+  // Rows of an all-to-all that are one token's, which cross to each scale-up domain once, and to so
+  // many of them at most; 0: each row goes by itself, no limit.
+  double copies = 0;
+  int copy_domains = 0;
   double bucket = 0;           // elements that are reduced or restored in one call; 0: a layer's
   bool bucket_copied = false;  // to where they lie side by side
   int unit = 1;                // layers whose homes are gathered as one
@@ -95,10 +99,11 @@ enum class OpKind : std::uint8_t {
   kAdd,
   kBias,  // operand 0 + operand 1 where that lies; in the epilogue of the product before it: only
           // the gradient of operand 1 costs anything
-  kGatedSilu,  // silu(operand 0) * operand 1
+  kGatedSilu,  // silu(operand 0) * operand 1, times operand 2 where there is one
   kGelu,       // gelu(operand 0), by its tanh formula
   kRelu,       // max(operand 0, 0); its gradient reads the output
   kConcat,     // operand 0, then operand 1, along the output's last factor
+  kSum,        // of operand 0 over the factors that the output lacks
   kMaxReduce,  // maximum over the factors that the output lacks; no gradient
   kSumExp,     // sum of exp(operand 0 - operand 1) over the factors that the output lacks
   kLogLoss,    // log(operand 0) + operand 1 - operand 2

@@ -83,6 +83,7 @@ std::optional<Accounting> ReadAccounting(const PluginRegistry& registry, const s
   ReadFlag(*table, "prefetch_hides_in_slot", &rules.prefetch_hides_in_slot);
   ReadFlag(*table, "reductions_after_pipeline", &rules.reductions_after_pipeline);
   ReadFlag(*table, "equal_passes", &rules.equal_passes);
+  ReadFlag(*table, "pairs_overlap", &rules.pairs_overlap);
   ReadFlag(*table, "count_gathered", &rules.count_gathered);
   ReadFlag(*table, "count_optimizer_time", &rules.count_optimizer_time);
   if (const Value* mfu = table->Find("mfu_convention")) rules.mfu_convention = mfu->text;

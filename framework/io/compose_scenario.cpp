@@ -121,9 +121,21 @@ class Composer {
     return loaded;
   }
 
+  double LossBytes() const {
+    const auto& numbers = accounting_->rules.numbers;
+    const auto it = numbers.find("loss.bytes_per_logit");
+    return it == numbers.end() ? 0 : it->second.value;
+  }
+  bool WeightsInsideExperts() const {
+    const auto& facts = accounting_->rules.facts;
+    const auto it = facts.find("experts.weights_inside");
+    return it != facts.end() && it->second;
+  }
+
   std::string ProgramKey(const std::string& model_key) const {
     return absl::StrCat(model_key, "\n", ShortNumber(training_.sequence_length), " ",
-                        ShortNumber(training_.dropout), " ", training_.eager_attention);
+                        ShortNumber(training_.dropout), " ", training_.eager_attention, " ",
+                        ShortNumber(LossBytes()), " ", WeightsInsideExperts());
   }
 
   // --- tables
@@ -688,8 +700,8 @@ class Composer {
           request.sequence_length = training_.sequence_length;
           request.dropout = training_.dropout;
           request.eager_attention = training_.eager_attention;
-          const auto loss = rules.numbers.find("loss.bytes_per_logit");
-          if (loss != rules.numbers.end()) request.loss_bytes = loss->second.value;
+          request.loss_bytes = LossBytes();
+          request.weights_inside_experts = WeightsInsideExperts();
           return model.Describe(builder, request);
         });
     if (!described.ok()) {

@@ -35,6 +35,7 @@ class RandomSpace {
                                : absl::StrCat("[model]\nplugin = \"llama\"\npreset = \"",
                                               Pick({"llama3.1-8b", "gemma-2-27b"}), "\"\n");
     const bool textbook = Chance(5);  // it knows no selective recomputation
+    const bool pairs = Chance(4);     // a rank is then busy for less than the sum of its passes
     if (textbook) text = absl::StrCat("accounting = \"textbook\"\n", text);
     absl::StrAppend(&text, "[hardware]\nplugin = \"h100-dgx\"\nnodes = ", Pick({"1", "2"}),
                     "\n[training]\nsequence_length = ", Pick({"2048", "4096"}),
@@ -43,13 +44,18 @@ class RandomSpace {
                     Pick({"none", "full", textbook ? "none" : "selective"}),
                     "\"\n[strategy.zero]\nstage = ", Pick({"0", "1"}), "\n");
     std::vector<std::string> fix, vary;
+    if (pairs) {
+      absl::StrAppend(&text, "[schedule]\nplugin = \"",
+                      Pick({"pipeline-dualpipe", "pipeline-dualpipe-v"}), "\"\n");
+      fix = {"\"schedule.plugin\"", "\"schedule.chunks\""};
+    }
     if (Chance(2)) fix.push_back("\"strategy.checkpointing.mode\"");
     if (Chance(2)) fix.push_back("\"strategy.zero.stage\"");
     vary.push_back(List("strategy.tensor.degree", {"1", "2", "4", "8"}));
     vary.push_back(List("strategy.context.degree", {"1", "2"}));
     if (experts) vary.push_back(List("strategy.expert.degree", {"1", "2", "4"}));
     vary.push_back(List("schedule.degree", {"1", "2", "4"}));
-    vary.push_back(List("schedule.chunks", {"2", "4"}));
+    if (!pairs) vary.push_back(List("schedule.chunks", {"2", "4"}));
     vary.push_back(List("training.micro_batch_size", {"1", "2", "4"}));
     absl::StrAppend(&text, "[search]\nfix = [", absl::StrJoin(fix, ", "), "]\nvary = { ",
                     absl::StrJoin(vary, ", "), " }\n");

@@ -14,12 +14,11 @@ namespace {
 
 constexpr Dtype kComputeDtypes[] = {Dtype::kBf16, Dtype::kFp16, Dtype::kFp8,
                                     Dtype::kTf32, Dtype::kFp32, Dtype::kFp64};
-constexpr OpKind kKinds[] = {OpKind::kProduct,  OpKind::kLookup,    OpKind::kAttention,
-                             OpKind::kNorm,     OpKind::kLayerNorm, OpKind::kBias,
-                             OpKind::kGelu,     OpKind::kRelu,      OpKind::kConcat,
-                             OpKind::kAdd,      OpKind::kGatedSilu, OpKind::kMaxReduce,
-                             OpKind::kSumExp,   OpKind::kLogLoss,   OpKind::kTopK,
-                             OpKind::kDispatch, OpKind::kWork};
+constexpr OpKind kKinds[] = {OpKind::kProduct,   OpKind::kLookup, OpKind::kAttention, OpKind::kNorm,
+                             OpKind::kLayerNorm, OpKind::kBias,   OpKind::kGelu,      OpKind::kRelu,
+                             OpKind::kConcat,    OpKind::kAdd,    OpKind::kGatedSilu, OpKind::kSum,
+                             OpKind::kMaxReduce, OpKind::kSumExp, OpKind::kLogLoss,   OpKind::kTopK,
+                             OpKind::kDispatch,  OpKind::kWork};
 constexpr Phase kPhases[] = {Phase::kForward, Phase::kReplay, Phase::kInputGradient,
                              Phase::kWeightGradient, Phase::kUpdate};
 

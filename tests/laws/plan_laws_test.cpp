@@ -438,6 +438,21 @@ TEST(PlanLaws, EvaluateAllocatesNothingAndRepeatsItself) {
   });
 }
 
+// Of an overlapped pair: the shorter of one half's collectives and the other half's compute.
+HiddenOfPairs HiddenOf(const Composition& c, const CompiledOrder& order, const Workspace& w) {
+  const auto stages = static_cast<std::size_t>(order.stages);
+  HiddenOfPairs hidden(stages, std::vector<double>(stages, 0));
+  if (order.pairs.empty() || !c.rules.pairs_overlap) return hidden;
+  for (std::size_t f = 0; f < stages; ++f) {
+    for (std::size_t b = 0; b < stages; ++b) {
+      const double tf = w.pair_traffic[2 * f], tb = w.pair_traffic[2 * b + 1];
+      const double cf = w.stage_cost[4 * f] - tf, cb = w.stage_cost[4 * b + 3] - tb;
+      hidden[f][b] = c.overlap_share * (std::min(tf, cb) + std::min(tb, cf));
+    }
+  }
+  return hidden;
+}
+
 // The pipeline's seconds, by a player that knows nothing of compiled orders and closed forms.
 TEST(PlanLaws, ASlowPlayerGivesThePipelinesSeconds) {
   int checked = 0;
@@ -451,7 +466,8 @@ TEST(PlanLaws, ASlowPlayerGivesThePipelinesSeconds) {
     const double hop = c.exposed_transfers ? HopSeconds(c, workspace) : 0;
     const ScheduleShape shape{p.pipeline, p.chunks, p.micro_batches};
     const Played played =
-        PlaySlowly(*c.schedule, shape, c.schedule->Order(shape), workspace.stage_cost, hop);
+        PlaySlowly(*c.schedule, shape, c.schedule->Order(shape), workspace.stage_cost, hop, -1,
+                   HiddenOf(c, *plan.order(), workspace));
     ASSERT_TRUE(played.done);
     // Reductions that go on behind a pass are Simulate's to compare with.
     if (!Travels(c, workspace)) {

@@ -115,6 +115,7 @@ TEST(ScheduleLaws, ARankHoldsEachWorkOnceAndNeverDeadlocks) {
             done[{w.chunk, w.micro_batch}] += Name(w.kind);
             continue;
           }
+          EXPECT_TRUE(schedule->Pairs()) << "a bound on a rank's time must know";
           done[{w.chunk, w.micro_batch}] += "F";
           done[{w.backward_chunk, w.backward_micro_batch}] += "B";
         }

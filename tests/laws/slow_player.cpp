@@ -27,8 +27,8 @@ struct Event {
 class Player {
  public:
   Player(const Schedule& schedule, const ScheduleShape& shape, const ScheduleOrder& order,
-         const std::vector<double>& costs, double hop, double pair)
-      : shape_(shape), order_(order), costs_(costs), hop_(hop), pair_(pair) {
+         const std::vector<double>& costs, double hop, double pair, const HiddenOfPairs& hidden)
+      : shape_(shape), order_(order), costs_(costs), hop_(hop), pair_(pair), hidden_(hidden) {
     for (int r = 0; r < shape.ranks; ++r) {
       for (int c = 0; c < shape.chunks; ++c) {
         stage_of_[{r, c}] = schedule.StageOf(shape, r, c);
@@ -79,14 +79,20 @@ class Player {
       const std::vector<Work> parts = PartsOf(work);
       bool ready = true;
       double cost = 0;
+      std::vector<std::size_t> stages;
       for (const Work& part : parts) {
         const int stage = stage_of_[{static_cast<int>(r), part.chunk}];
+        stages.push_back(static_cast<std::size_t>(stage));
         const char needs = part.kind == WorkKind::kF ? 'a' : part.kind == WorkKind::kW ? 'w' : 'g';
         ready = ready && have_.count({stage, needs, part.micro_batch}) > 0;
         cost += costs_[static_cast<std::size_t>(stage) * 4 + static_cast<std::size_t>(part.kind)];
       }
       if (!ready) continue;
-      if (parts.size() > 1 && pair_ >= 0) cost = pair_;
+      if (parts.size() > 1 && pair_ >= 0) {
+        cost = pair_;
+      } else if (parts.size() > 1 && !hidden_.empty()) {
+        cost -= hidden_[stages[0]][stages[1]];
+      }
       busy_[r] = true;
       ++next_[r];
       out_.busy[r] += cost;
@@ -149,6 +155,7 @@ class Player {
   const ScheduleOrder& order_;
   const std::vector<double>& costs_;
   double hop_, pair_;
+  const HiddenOfPairs& hidden_;
   int stages_ = 0;
   std::map<std::pair<int, int>, int> stage_of_;
   std::map<std::pair<int, int>, int> rank_of_;  // (stage, micro-batch)
@@ -164,8 +171,9 @@ class Player {
 }  // namespace
 
 Played PlaySlowly(const Schedule& schedule, const ScheduleShape& shape, const ScheduleOrder& order,
-                  const std::vector<double>& costs, double hop, double pair) {
-  return Player(schedule, shape, order, costs, hop, pair).Run();
+                  const std::vector<double>& costs, double hop, double pair,
+                  const HiddenOfPairs& hidden) {
+  return Player(schedule, shape, order, costs, hop, pair, hidden).Run();
 }
 
 }  // namespace shardlab

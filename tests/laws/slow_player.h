@@ -21,8 +21,11 @@ struct Played {
 };
 
 // costs[stage x 4 + kind], seconds. A message arrives `hop` seconds after its sender's end. An
-// overlapped pair takes `pair` seconds; below 0: as long as its two parts.
+// overlapped pair takes `pair` seconds; below 0: as long as its two parts, less what they hide of
+// each other: [forward's stage][backward's stage].
+using HiddenOfPairs = std::vector<std::vector<double>>;
 Played PlaySlowly(const Schedule& schedule, const ScheduleShape& shape, const ScheduleOrder& order,
-                  const std::vector<double>& costs, double hop, double pair = -1);
+                  const std::vector<double>& costs, double hop, double pair = -1,
+                  const HiddenOfPairs& hidden = {});
 
 }  // namespace shardlab

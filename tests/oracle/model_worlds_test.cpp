@@ -43,6 +43,9 @@ TEST(ModelWorldsTest, NormsWithoutWeights) {
   RunAll("norms without weights", ShippedRelative(true), false);
 }
 TEST(ModelWorldsTest, SharedExperts) { RunAll("shared experts", ShippedExperts(false), true); }
+TEST(ModelWorldsTest, RoutingWeightsInsideTheExperts) {
+  RunAll("routing weights inside", ShippedWeightsInside(), true);
+}
 // The unsharded run is of the layers in their order; so are the worlds, also where every other
 // layer is recomputed.
 TEST(ModelWorldsTest, LayersWithAndWithoutExpertsTakeTurns) {

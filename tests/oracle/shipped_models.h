@@ -51,7 +51,7 @@ inline ModelValues Sizes(std::initializer_list<std::pair<const char*, int>> size
 
 // Two layers, four heads of width 2 that share two of keys and values.
 template <class Model>
-Program ShippedModel(ModelValues values, double sequence = 4) {
+Program ShippedModel(ModelValues values, double sequence = 4, bool weights_inside = false) {
   for (const auto& size : Sizes({{"layers", 2},
                                  {"hidden", 4},
                                  {"heads", 4},
@@ -72,7 +72,10 @@ Program ShippedModel(ModelValues values, double sequence = 4) {
   model.Init(context);
   for (const Diagnostic& d : said.all()) ADD_FAILURE() << d.message;
   ProgramBuilder builder;
-  EXPECT_TRUE(model.Describe(builder, {false, sequence}).ok());
+  ModelRequest request;
+  request.sequence_length = sequence;
+  request.weights_inside_experts = weights_inside;
+  EXPECT_TRUE(model.Describe(builder, request).ok());
   absl::StatusOr<Program> program = builder.Take();
   EXPECT_TRUE(program.ok()) << program.status();
   return *std::move(program);
@@ -113,6 +116,12 @@ inline Program ShippedExperts(bool latent) {
   return ShippedModel<moe::Moe>(Sizes(
       {{"experts", 4}, {"top_k", 2}, {"expert_ffn", 2}, {"shared_experts", 2}, {"dense_layers", 1}},
       more));
+}
+
+// Routing weights that travel with the tokens.
+inline Program ShippedWeightsInside() {
+  return ShippedModel<moe::Moe>(
+      Sizes({{"experts", 4}, {"top_k", 2}, {"expert_ffn", 2}, {"shared_experts", 1}}), 4, true);
 }
 
 // Layers with and without experts take turns behind a dense one.

@@ -117,9 +117,11 @@ class LocalOp {
       case OpKind::kAdd:
         return loops_.Each(all_, [&] { Out() = In(0) + In(1); });
       case OpKind::kGatedSilu:
-        return loops_.Each(all_, [&] { Out() = In(0) * Sigmoid(In(0)) * In(1); });
+        return loops_.Each(all_, [&] { Out() = In(0) * Sigmoid(In(0)) * In(1) * Routed(); });
       case OpKind::kDispatch:
         return loops_.Each(all_, [&] { Out() = In(1) > 0 ? In(0) : 0; });
+      case OpKind::kSum:
+        return loops_.Each(all_, [&] { Out() += In(0); });
       case OpKind::kSumExp:
         return loops_.Each(all_, [&] { Out() += std::exp(In(0) - In(1)); });
       case OpKind::kLogLoss:
@@ -164,9 +166,13 @@ class LocalOp {
       case OpKind::kGatedSilu:
         return loops_.Each(all_, [&] {
           const double a = In(0), s = Sigmoid(a);
-          if (Asked(0)) Gradient(0) += OutGradient() * In(1) * s * (1 + a * (1 - s));
-          if (Asked(1)) Gradient(1) += OutGradient() * a * s;
+          const double g = OutGradient() * Routed();
+          if (Asked(0)) Gradient(0) += g * In(1) * s * (1 + a * (1 - s));
+          if (Asked(1)) Gradient(1) += g * a * s;
+          if (Asked(2)) Gradient(2) += OutGradient() * a * s * In(1);
         });
+      case OpKind::kSum:
+        return loops_.Each(all_, [&] { Gradient(0) += OutGradient(); });
       case OpKind::kDispatch:
         return loops_.Each(all_, [&] { Gradient(0) += In(1) > 0 ? OutGradient() : 0; });
       case OpKind::kSumExp:
@@ -254,6 +260,7 @@ class LocalOp {
   }
 
   double Weight() const { return HasOperand(1) ? In(1) : 1; }
+  double Routed() const { return HasOperand(2) ? In(2) : 1; }  // a gated unit's weight
   // 1 / root of the mean square at the loops' present place.
   double InverseRoot() {
     double squares = 0;

@@ -91,6 +91,7 @@ TEST(UnshardedTest, ShippedModelsGradientsAreFiniteDifferences) {
   ExpectDifferencesMatch(ShippedRelative(true), 1e-6);
   ExpectDifferencesMatch(ShippedExperts(false), 1e-6);
   ExpectDifferencesMatch(ShippedExperts(true), 1e-6);
+  ExpectDifferencesMatch(ShippedWeightsInside(), 1e-6);
 }
 
 }  // namespace

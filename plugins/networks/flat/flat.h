@@ -24,7 +24,7 @@ class Flat final : public Network {
     const double payload = transfer.payload.value();
     switch (transfer.collective) {
       case Collective::kAllToAll:
-        return Seconds(links_.AllToAll(payload, span));
+        return Seconds(links_.AllToAll(transfer, span));
       default:
         return Seconds(SentShare(transfer.collective, span.size) * payload / links_.Rate(span, 1));
     }

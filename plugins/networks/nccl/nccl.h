@@ -68,7 +68,8 @@ class Nccl final : public Network {
     if (span.size <= 1 || transfer.collective == Collective::kSlice) return "none";
     const Choice best = Best(transfer, span);
     const char* name = best.tree ? "tree" : "ring";
-    if (transfer.collective == Collective::kAllToAll) name = "pairwise";
+    if (transfer.collective == Collective::kAllToAll)
+      name = PassesOn(transfer, span.domains[0]) ? "passed on" : "pairwise";
     if (transfer.collective == Collective::kSendRecv) name = "direct";
     return std::string(name) + " " + kProtocolNames[best.protocol];
   }
@@ -116,7 +117,7 @@ class Nccl final : public Network {
       case Collective::kSlice:
         return {};
       case Collective::kAllToAll:
-        return AllToAll(payload, span);
+        return AllToAll(transfer, span);
       case Collective::kSendRecv:
         return SendRecv(payload, span);
       case Collective::kAllReduce: {
@@ -189,14 +190,17 @@ class Nccl final : public Network {
   }
 
   // Each rank's own traffic through its own links: (k-1)/(kq) of its tensor stays in the server,
-  // (q-1)/q leaves it. Large messages only: protocol Simple.
-  Choice AllToAll(double payload, const Span& span) const noexcept {
+  // (q-1)/q leaves it, or what of it crosses once; what arrives so is passed on. Large messages
+  // only: protocol Simple.
+  Choice AllToAll(const TransferShape& transfer, const Span& span) const noexcept {
     const double k = Lanes(span), q = std::max(span.domains[0], 1);
-    double wire = payload * (k - 1) / (k * q) / rate_[0];
+    const double crossing = CrossingShare(transfer, span.domains[0]);
+    const double payload = transfer.payload.value();
+    double wire = payload * (k - 1) / (PassesOn(transfer, span.domains[0]) ? k : k * q) / rate_[0];
     double fastest = line_[0];
     for (int i = 1; i < tiers_ && Crosses(span, i); ++i) {
       const double domains = span.domains[Index(i - 1)];
-      wire = std::max(wire, payload * (domains - 1) / domains / rate_[Index(i)]);
+      wire = std::max(wire, crossing * payload * (domains - 1) / domains / rate_[Index(i)]);
       fastest = std::max(fastest, line_[Index(i)]);
     }
     // Two links at once may beat the bound of one; the promise is never to.

@@ -31,7 +31,7 @@ class RailLatency final : public Network {
     const int n = span.size, q = std::max(span.domains[0], 1);
     switch (transfer.collective) {
       case Collective::kAllToAll:
-        return Seconds(links_.AllToAll(payload, span) + Latency(n, q, 1));
+        return Seconds(links_.AllToAll(transfer, span) + Latency(n, q, 1));
       // Two ranks, whatever the group: in one server or in two.
       case Collective::kSendRecv:
         return Seconds(payload / links_.Rate(span, 1) + Latency(2, q > 1 ? 2 : 1, 1));

@@ -24,7 +24,7 @@ class Rail final : public Network {
     const double payload = transfer.payload.value();
     switch (transfer.collective) {
       case Collective::kAllToAll:
-        return Seconds(links_.AllToAll(payload, span));
+        return Seconds(links_.AllToAll(transfer, span));
       case Collective::kSendRecv:
         return Seconds(payload / links_.Rate(span, 1));
       default: {

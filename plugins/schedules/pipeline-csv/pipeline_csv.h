@@ -29,6 +29,7 @@ class OrderOfFile final : public Schedule {
   }
 
   int DefaultChunks() const override { return read_ ? read_->shape.chunks : 1; }
+  bool Pairs() const override { return true; }  // it may
   int Stages(const ScheduleShape& shape) const override {
     const bool mine =
         read_ && shape.ranks == read_->shape.ranks && shape.chunks == read_->shape.chunks;

@@ -15,6 +15,7 @@ namespace shardlab::pipeline_dualpipe_v {
 class DualPipeV final : public Schedule {
  public:
   int DefaultChunks() const override { return 2; }
+  bool Pairs() const override { return true; }
   int StageOf(const ScheduleShape& shape, int rank, int chunk) const override {
     return StageOfV(shape, rank, chunk);
   }

@@ -19,6 +19,7 @@ namespace shardlab::pipeline_dualpipe {
 class DualPipe final : public Schedule {
  public:
   int DefaultChunks() const override { return 2; }
+  bool Pairs() const override { return true; }
   int Stages(const ScheduleShape& shape) const override { return shape.ranks; }
   int StageOf(const ScheduleShape& shape, int rank, int chunk) const override {
     return chunk == 0 ? rank : shape.ranks - 1 - rank;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "api/strategy.h"
@@ -37,6 +38,21 @@ class Expert final : public Strategy {
               {},
               /*assumption=*/true},
              &imbalance_);
+    v.Text({"dispatch",
+            "how a token is sent: to each of its experts, or once to each server, where it is "
+            "passed on",
+            0,
+            0,
+            {"each-expert", "each-server"}},
+           &dispatch_);
+    v.Integer({"servers_per_token",
+               "servers that a token's experts are on, at most: routing by "
+               "groups; with dispatch = \"each-server\"",
+               1,
+               1 << 16,
+               {},
+               "any number"},
+              &servers_per_token_);
   }
 
   void Init(const InitContext& context) override {
@@ -45,6 +61,12 @@ class Expert final : public Strategy {
                                  "with a capacity_factor every expert works on that many tokens, "
                                  "whatever the imbalance",
                                  "leave out imbalance or capacity_factor");
+    }
+    if (servers_per_token_ > 0 && dispatch_ != "each-server") {
+      context.diagnostics->Error("expert.servers_per_token", context.place_of("servers_per_token"),
+                                 "a token that is sent to each of its experts by itself crosses as "
+                                 "often, however few servers they are on",
+                                 "add dispatch = \"each-server\", or leave servers_per_token out");
     }
   }
 
@@ -71,6 +93,9 @@ class Expert final : public Strategy {
       axis = edit.Axis(spec);
       edit.Shard(axis, "expert", spread);
       edit.Require(axis, {"expert"}, "experts");
+      if (dispatch_ == "each-server")
+        edit.SendOnce(
+            {IsRouted, Density(edit.program()) * Experts(edit.program()), servers_per_token_});
     }
     if (tensor_degree_ > 1) {
       AxisSpec spec;
@@ -118,17 +143,28 @@ class Expert final : public Strategy {
   void Load(Editor& edit) const {
     const double load = capacity_factor_ > 0 ? capacity_factor_ : imbalance_;
     if (load == 1) return;
+    edit.Scale(IsRouted, std::min(load, 1 / Density(edit.program())));
+  }
+
+  // Of the experts those that work on a token.
+  static double Density(const Program& program) {
     double density = 1;
-    for (const Tensor& t : edit.program().tensors) {
+    for (const Tensor& t : program.tensors) {
       if (t.role == TensorRole::kRouted) density = std::min(density, t.scale);
     }
-    edit.Scale(IsRouted, std::min(load, 1 / density));
+    return density;
+  }
+  static double Experts(const Program& program) {
+    const DimensionId expert = program.FindDimension("expert");
+    return expert.valid() ? program.dimension(expert).size : 0;
   }
 
   int degree_ = 1;
   int tensor_degree_ = 1;
   double capacity_factor_ = 0;
   double imbalance_ = 1;
+  std::string dispatch_ = "each-expert";
+  int servers_per_token_ = 0;
 };
 
 }  // namespace shardlab::expert
