@@ -100,8 +100,7 @@ void Bounds::Stages(const Composition& c, const Plan& plan, const Workspace& w) 
 double Bounds::Pipeline(const Plan& plan, double hop) {
   const auto slots = static_cast<double>(stage_of_.size());
   fill_and_drain_.Reserve(static_cast<std::size_t>(plan.pipeline), stage_.size());
-  const double passes =
-      plan.micro_batches * static_cast<double>(stage_.size()) / slots;
+  const double passes = plan.micro_batches * static_cast<double>(stage_.size()) / slots;
   const double drained = LeastFinish(
       {plan.pipeline, plan.chunks, static_cast<int>(stage_.size()), stage_of_.data(), passes, true,
        hop},
@@ -136,8 +135,8 @@ double Bounds::FirstRank(const Composition& c, const Plan& plan, const Workspace
   return held < 1 ? std::numeric_limits<double>::infinity() : kRounding * waits / held;
 }
 
-PlanBound Bounds::Of(const Composition& c, const Plan& plan, const Workspace& w,
-                     double hop, double most_seconds) {
+PlanBound Bounds::Of(const Composition& c, const Plan& plan, const Workspace& w, double hop,
+                     double most_seconds) {
   const std::vector<double>& layers = Layers(c, static_cast<std::size_t>(plan.split));
   const bool pairs = plan.pipeline > 1 && c.rules.pairs_overlap && c.schedule->Pairs();
   PlanBound bound;

@@ -14,8 +14,8 @@
 // enters stage s comes back after its forward and input-gradient passes through all stages from s
 // on, L(s) seconds. So by Little's law (Operations Research 9:3, 1961) a rank that is done with m
 // of them within T holds m x L(s) / T on average, and at some instant no fewer: 1F1B's p on the
-// first rank, when T is near the best that it can do. Where the first rank has room for n of them, T
-// is at least m x L(s) / n.
+// first rank, when T is near the best that it can do. Where the first rank has room for n of them,
+// T is at least m x L(s) / n.
 
 #include <vector>
 

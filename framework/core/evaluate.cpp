@@ -506,15 +506,13 @@ double LeastStep(const Composition& c, const Plan& plan, const CompiledOrder* or
       step = std::max(step, passes * w.slot[Size(r)] - w.hidden_in_pairs[Size(r)] + behind(r));
     return step;
   }
-  const bool thirds =
-      c.rules.equal_passes &&
-      c.schedule->EqualSlots({plan.pipeline, plan.chunks, plan.micro_batches}) < 0;
+  const bool thirds = c.rules.equal_passes &&
+                      c.schedule->EqualSlots({plan.pipeline, plan.chunks, plan.micro_batches}) < 0;
   const auto seconds = [&](int stage) -> PassSeconds {
     const double* const cost = &w.stage_cost[Size(stage) * 4];
     if (!travels) {
       const double third = (cost[kF] + cost[kB]) / 3;
-      return thirds ? PassSeconds{third, third, third}
-                    : PassSeconds{cost[kF], cost[kI], cost[kW]};
+      return thirds ? PassSeconds{third, third, third} : PassSeconds{cost[kF], cost[kI], cost[kW]};
     }
     const auto takes = [&](std::size_t kind) {
       const PassCost& pass = w.passes[Size(stage) * 4 + kind];
@@ -525,12 +523,12 @@ double LeastStep(const Composition& c, const Plan& plan, const CompiledOrder* or
     const double input = std::min(takes(kI), takes(kB));
     return {takes(kF), input, std::min(takes(kI) + takes(kW), takes(kB)) - input};
   };
-  const double drained = LeastFinish(
-      {plan.pipeline, plan.chunks, order->stages, order->stage_of.data(), passes,
-       order->splits_backward, hop},
-      seconds, &w.fill_and_drain);
+  const double drained = LeastFinish({plan.pipeline, plan.chunks, order->stages,
+                                      order->stage_of.data(), passes, order->splits_backward, hop},
+                                     seconds, &w.fill_and_drain);
   const std::vector<double>& finish = w.fill_and_drain.finish;
-  const double latest = std::max(drained, *std::max_element(finish.begin(), finish.begin() + plan.pipeline));
+  const double latest =
+      std::max(drained, *std::max_element(finish.begin(), finish.begin() + plan.pipeline));
   for (int r = 0; r < plan.pipeline; ++r) {
     const bool last = c.rules.reductions_after_pipeline;
     step = std::max(step, (last ? latest : finish[Size(r)]) + behind(r));

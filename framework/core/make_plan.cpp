@@ -328,8 +328,8 @@ class PlanMaker {
     for (const Axis& axis : mesh_.axes()) {
       if (axis.borrows) continue;
       for (std::size_t slot = 0; slot < whole_[Index(axis)].size(); ++slot)
-        plan_.atom[axis.order[slot].index()] =
-            std::max(1, whole_[Index(axis)][slot] / std::max(1, Lent(axis, static_cast<int>(slot))));
+        plan_.atom[axis.order[slot].index()] = std::max(
+            1, whole_[Index(axis)][slot] / std::max(1, Lent(axis, static_cast<int>(slot))));
     }
   }
 

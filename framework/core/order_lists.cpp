@@ -54,8 +54,7 @@ absl::Status Exists(const ScheduleOrder& lists, const std::vector<Repetition>& s
       const Work& w = lists[r][i];
       const bool pair = w.kind == WorkKind::kFB;
       if (!exists(w.chunk, w.micro_batch)) return fault(r, pair ? w.Forward() : w);
-      if (pair && !exists(w.backward_chunk, w.backward_micro_batch))
-        return fault(r, w.Backward());
+      if (pair && !exists(w.backward_chunk, w.backward_micro_batch)) return fault(r, w.Backward());
     }
   }
   return absl::OkStatus();

@@ -57,7 +57,8 @@ class Shortener {
       order.push_back(std::move(list));
       length += s.length;
     }
-    absl::StatusOr<CompiledOrder> compiled = CompileLists(schedule_, shape, order, length, outline_);
+    absl::StatusOr<CompiledOrder> compiled =
+        CompileLists(schedule_, shape, order, length, outline_);
     if (!compiled.ok() || !compiled->pairs.empty() || compiled->copies != 1 ||
         compiled->period.length == 0 || compiled->stages != schedule_.Stages(shape_) ||
         !SamePlaces(*compiled) || !Repeats(*compiled) || !Equal(order, *compiled, out) ||

@@ -43,8 +43,8 @@ SearchResult SearchOfGroup(const PluginRegistry& registry, const SearchGrid& gri
                            const SearchOptions& options, Prepared* prepared, int group,
                            std::int64_t first, double to_beat);
 
-// The least seconds that bounds leave to a plan of the group with the first micro-batch of the grid:
-// where to begin. Nothing is played.
+// The least seconds that bounds leave to a plan of the group with the first micro-batch of the
+// grid: where to begin. Nothing is played.
 double LeastOfGroup(const PluginRegistry& registry, const SearchGrid& grid,
                     const SearchOptions& options, Prepared* prepared, int group);
 

@@ -3,7 +3,8 @@
 // when they come to more than a limit the search forgets them.
 //
 //   SearchOrders orders;
-//   SearchOrders::Pointer order = orders.Of(schedule, index, {ranks, chunks, micro_batches}, nullptr);
+//   SearchOrders::Pointer order = orders.Of(schedule, index, {ranks, chunks, micro_batches},
+//   nullptr);
 
 #include <cstdint>
 #include <map>

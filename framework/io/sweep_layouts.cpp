@@ -62,8 +62,8 @@ std::vector<int> SweepConstants::Add(const Json& provenance) {
   std::vector<int> ids;
   for (const Json& constant : provenance) {
     std::vector<int>& alike = ids_[constant["name"].get_ref<const std::string&>()];
-    auto id = std::find_if(alike.begin(), alike.end(),
-                           [&](int known) { return at(known) == constant; });
+    auto id =
+        std::find_if(alike.begin(), alike.end(), [&](int known) { return at(known) == constant; });
     if (id == alike.end()) {
       id = alike.insert(id, static_cast<int>(all_.size()));
       all_.push_back(constant);

@@ -175,8 +175,8 @@ TEST(SearchLaw, BoundsLoseNothingOfADefaultGrid) {
     EXPECT_GT(grid->size(), 1000);
     const SearchResult all = RunSearch(registry, *grid, {.top = 25, .bounds = false},
                                        [](std::int64_t) {}),
-                       found = RunSearch(registry, *grid, {.jobs = 2, .top = 25},
-                                         [](std::int64_t) {});
+                       found =
+                           RunSearch(registry, *grid, {.jobs = 2, .top = 25}, [](std::int64_t) {});
     EXPECT_EQ(all.counts.pruned, 0);
     EXPECT_EQ(found.counts.illegal, all.counts.illegal);
     EXPECT_LT(found.counts.evaluated, all.counts.evaluated / 2);

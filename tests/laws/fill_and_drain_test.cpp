@@ -24,13 +24,14 @@ double Least(const CompiledOrder& order, const std::vector<double>& costs, bool 
              FillAndDrain* scratch) {
   const ScheduleShape& s = order.shape;
   scratch->Reserve(Size(s.ranks), Size(order.stages));
-  return LeastFinish({s.ranks, s.chunks, order.stages, order.stage_of.data(),
-                      static_cast<double>(s.micro_batches) / order.copies, splits, hop},
-                     [&](int stage) {
-                       const double* const cost = &costs[Size(stage) * 4];
-                       return PassSeconds{cost[0], cost[1], cost[2]};
-                     },
-                     scratch);
+  return LeastFinish(
+      {s.ranks, s.chunks, order.stages, order.stage_of.data(),
+       static_cast<double>(s.micro_batches) / order.copies, splits, hop},
+      [&](int stage) {
+        const double* const cost = &costs[Size(stage) * 4];
+        return PassSeconds{cost[0], cost[1], cost[2]};
+      },
+      scratch);
 }
 
 TEST(FillAndDrain, NoOrderEndsBeforeTheLeast) {

@@ -120,7 +120,8 @@ TEST(ShortOrder, OutlinesHoldWhatTheOrderDoes) {
           const ScheduleShape shape{p, v, m};
           if (!schedule->Refusal(shape).empty()) continue;
           SCOPED_TRACE(absl::StrCat(name, " p ", p, ", v ", v, ", m ", m));
-          const auto whole = CompileOrder(*schedule, shape), outline = OutlineOrder(*schedule, shape);
+          const auto whole = CompileOrder(*schedule, shape),
+                     outline = OutlineOrder(*schedule, shape);
           ASSERT_TRUE(whole.ok() && outline.ok());
           EXPECT_EQ(outline->stages, whole->stages);
           EXPECT_EQ(outline->copies, whole->copies);
