@@ -23,7 +23,7 @@ struct ModelRequest {
   // Routing weights travel with the tokens and multiply what goes into an expert's last product;
   // else what comes back, and each expert's output is kept.
   bool weights_inside_experts = false;
-  bool eager_attention = false;       // scores of all pairs lie in memory; else a fused kernel
+  bool eager_attention = false;  // scores of all pairs lie in memory; else a fused kernel
 };
 
 class SHARDLAB_EXPORT Model : public Plugin {

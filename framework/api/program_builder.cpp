@@ -361,11 +361,12 @@ TensorId ProgramBuilder::Lump(std::string name, const Arg& x, const Arg& weight,
   return id;
 }
 
-void ProgramBuilder::Work(std::string name, std::string_view dims, double flops) {
+void ProgramBuilder::Work(std::string name, std::string_view dims, double flops, TensorRole role,
+                          double density) {
   Op op = NewOp(std::move(name), OpKind::kWork);
   op.flops = flops;
-  const TensorId id = Finish(std::move(op), dims, TensorRole::kActivation, DtypeSlot::kIndex);
-  program_.tensor(id).scale = 0;
+  const TensorId id = Finish(std::move(op), dims, role, DtypeSlot::kIndex);
+  program_.tensor(id).scale = density;
 }
 
 TensorId ProgramBuilder::Stash(std::string name, std::string_view dims, TensorRole role,

@@ -78,8 +78,10 @@ class SHARDLAB_EXPORT ProgramBuilder final {
                     double density);
   TensorId Lump(std::string name, const Arg& x, const Arg& weight, std::string_view out,
                 TensorRole role = TensorRole::kStream);
-  // FLOPs of the forward pass = flops x product of the named dimensions.
-  void Work(std::string name, std::string_view dims, double flops);
+  // FLOPs of the forward pass = flops x product of the named dimensions; of routed tokens only
+  // their `density` of those.
+  void Work(std::string name, std::string_view dims, double flops,
+            TensorRole role = TensorRole::kActivation, double density = 0);
 
   // A tensor that the last op writes for its backward pass alone.
   TensorId Stash(std::string name, std::string_view dims, TensorRole role, DtypeSlot dtype,

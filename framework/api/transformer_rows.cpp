@@ -421,8 +421,9 @@ class Writer {
     p_.EndClass();
   }
 
-  // One lump, which experts do not cut: the attention's 10 and keys and values, and for each of
-  // the token's experts its copy (2) and three inner tensors.
+  // Two lumps: the attention's 10 and keys and values, and for each of the token's experts its copy
+  // (2) and three inner tensors. A rank's experts see the tokens of all that share them, so that
+  // evenly loaded both are what its own tokens make.
   void CoarseExperts(int repeat) {
     const double h = s_.hidden;
     p_.BeginClass("layer", StagePosition::kLayer, repeat, /*block=*/true);
@@ -430,9 +431,8 @@ class Writer {
     const TensorId attention =
         p_.Parameter("attention", "kg", (s_.Attention() + Norms() / 2) / s_.heads);
     const TensorId y = p_.Lump("attention block", {x, "bsh"}, {attention, "kg"}, "bsh");
-    const double bytes = 10 + 2 * (1 + 2.0 * s_.kv_heads / s_.heads) +
-                         s_.top_k * (2 + 6.0 * s_.expert_ffn / s_.hidden);
-    p_.Stash("a layer's activations", "bsh", TensorRole::kStream, DtypeSlot::kCompute, bytes / 2);
+    const double own = 10 + 2 * (1 + 2.0 * s_.kv_heads / s_.heads);
+    p_.Stash("the attention's side", "bsh", TensorRole::kStream, DtypeSlot::kCompute, own / 2);
     const TensorId router = p_.Parameter("router and shared experts", "h",
                                          (s_.Router() + s_.Shared() + Norms() / 2) / h);
     const TensorId sent =
@@ -443,6 +443,9 @@ class Writer {
     const TensorId done =
         p_.Lump("experts", {sent, "bseh"}, {experts, "em"}, "bseh", TensorRole::kRouted);
     p_.Scale(done, Density());
+    const double routed = 2 + 6.0 * s_.expert_ffn / s_.hidden;
+    p_.Stash("inside the experts", "bseh", TensorRole::kRouted, DtypeSlot::kCompute,
+             Density() * routed / 2);
     p_.Output(p_.Lump("combine", {done, "bseh"}, {router, "h"}, "bsh"));
     p_.EndClass();
     p_.Limit(AxisRole::kTensor,
@@ -464,9 +467,16 @@ class Writer {
     }
     p_.EndClass();
 
-    // 2 FLOPs a parameter and token, of all active parameters, evenly on all pipeline ranks.
+    // 2 FLOPs a parameter and token, of all active parameters, evenly on all pipeline ranks. Those
+    // of experts are apart: they grow with the tokens that a rank's experts get.
     p_.BeginClass("compute", StagePosition::kSpread, 1, /*block=*/true);
-    p_.Work("compute", "bskg", 2 * s_.ActiveParameters() / heads);
+    const double routed = s_.ExpertLayers() * s_.ActiveExperts();
+    p_.Work("compute", "bskg", 2 * (s_.ActiveParameters() - routed) / heads);
+    if (routed > 0) {
+      const double unit = s_.Mlp(s_.expert_ffn) / s_.expert_ffn;
+      p_.Work("experts' compute", "bsem", 2 * s_.ExpertLayers() * unit, TensorRole::kRouted,
+              Density());
+    }
     p_.EndClass();
   }
 

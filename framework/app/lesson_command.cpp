@@ -174,9 +174,15 @@ class Lesson {
     return kDone;
   }
 
-  bool Check(LessonSession& session, const LessonStep& step, const std::vector<std::string>& words,
+  bool Check(LessonSession& session, const LessonStep& step, std::vector<std::string> words,
              Json* document, std::string (**text)(const Json&, const TextStyle&)) {
     *text = &LessonGradeText;
+    // An answer behind the options: a single word that sets nothing.
+    if (!options_.has_answer && words.size() == 1 && words[0].find('=') == std::string::npos) {
+      options_.has_answer = true;
+      options_.answer = words[0];
+      words.clear();
+    }
     std::error_code ignored;
     const bool file = options_.has_answer && !step.goal.empty() &&
                       std::filesystem::is_regular_file(options_.answer, ignored);

@@ -47,6 +47,29 @@ std::string Bar(const Json& accounts, double scale, double capacity) {
   return out.insert(std::min(columns(capacity), out.size()), "|");
 }
 
+// Two lanes, each a step wide: what computes, and what travels, behind compute (=) or while nothing
+// else goes on (!). A step without traffic has none.
+std::string LanesText(const Json& gauges) {
+  const double step = gauges.at("step_seconds").get<double>(),
+               hidden = gauges.at("hidden_seconds").get<double>(),
+               exposed = gauges.at("exposed_seconds").get<double>();
+  if (hidden + exposed <= 0 || step <= 0) return "";
+  const auto columns = [&](double seconds) {
+    const auto most = static_cast<double>(kBar);
+    return static_cast<std::size_t>(std::llround(std::min(1.0, seconds / step) * most));
+  };
+  const auto lane = [&](const char* name, const std::string& bar, double seconds) {
+    return absl::StrCat("  ", name, " ", bar, std::string(kBar - std::min(kBar, bar.size()), '.'),
+                        " ", FormatSeconds(seconds), "\n");
+  };
+  const double compute = gauges.at("compute_seconds").get<double>();
+  const std::string busy(columns(compute), '#');
+  // The ends of a lane meet its compute: hidden traffic lies under it, exposed behind.
+  std::string travel = std::string(columns(hidden), '=') + std::string(columns(exposed), '!');
+  if (travel.size() > kBar) travel.resize(kBar);
+  return lane("compute", busy, compute) + lane("traffic", travel, hidden + exposed);
+}
+
 std::string Shown(double value) {
   return value == std::floor(value) && std::abs(value) < kWholeBelow ? FormatFigure("", "", value)
                                                                      : Significant(value, 5);
@@ -101,6 +124,7 @@ std::string LessonGaugesText(const Json& gauges, const TextStyle& style) {
                       mark.word, " ", FormatBytes(bytes));
   }
   absl::StrAppend(&out, "  ", Folded(legend, 2, LessonWidth(style) - 2), "\n");
+  out += LanesText(gauges);
   absl::StrAppend(&out, "  step ", FormatSeconds(gauges.at("step_seconds").get<double>()),
                   ", of it exposed traffic ",
                   FormatSeconds(gauges.at("exposed_seconds").get<double>()), "; MFU ",

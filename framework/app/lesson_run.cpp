@@ -1,6 +1,7 @@
 #include "app/lesson_run.h"
 
 #include <charconv>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -23,7 +24,8 @@ constexpr const char* kHelp =
     "  load N              turns all knobs to plan N, where the step lists plans\n"
     "  state               the plan, the knobs and their legal values\n"
     "  submit              starts the job with the plan as it is\n"
-    "  replan KEY=VALUE ... [event NAME] [steps N]   changes the running job\n"
+    "  replan [KEY=VALUE ...] [event NAME] [steps N]   changes the running job, to\n"
+    "                      the plan as it is set where nothing is named\n"
     "  show                the text again;  figures: every figure of it, by name\n"
     "  skip                the next question;  quit: leave, progress is kept\n";
 
@@ -34,22 +36,56 @@ std::vector<std::string> WordsOf(const std::string& line) {
   return out;
 }
 
-// "2+": the next value of knob 2; empty when the line is no such thing or there is no next value.
-std::string Turned(const Json& state, const std::string& word) {
-  if (word.size() != 2 || word[0] < '1' || word[0] > '9' || (word[1] != '+' && word[1] != '-'))
+// "2+": knob 2 one value up; nothing when the word is no such thing. A number too long for any knob
+// is the last there can be.
+struct Turn {
+  std::size_t knob = 0;  // from 1, as state numbers them
+  bool up = true;
+};
+std::optional<Turn> ReadTurn(const std::string& word) {
+  Turn turn;
+  const char way = word.back();
+  const char* const end = word.data() + word.size() - 1;
+  const auto [read, error] = std::from_chars(word.data(), end, turn.knob);
+  if (error == std::errc::result_out_of_range) turn.knob = std::numeric_limits<std::size_t>::max();
+  if ((way != '+' && way != '-') || error == std::errc::invalid_argument || read != end)
+    return std::nullopt;
+  turn.up = way == '+';
+  return turn;
+}
+
+// "1+ 2-": the turns of a line; none when a word of it is something else.
+std::vector<Turn> ReadTurns(const std::vector<std::string>& words) {
+  std::vector<Turn> out;
+  for (const std::string& word : words) {
+    const std::optional<Turn> turn = ReadTurn(word);
+    if (!turn) return {};
+    out.push_back(*turn);
+  }
+  return out;
+}
+
+// The setting that a turn means; empty, with why, when there is no such knob or no next value.
+std::string Turned(const Json& state, const Turn& turn, std::string* why) {
+  const Json& knobs = state.at("knobs");
+  if (turn.knob < 1 || turn.knob > knobs.size()) {
+    *why = knobs.empty()
+               ? "this step has no knobs"
+               : absl::StrCat("there is no knob ", turn.knob, ", only 1 to ", knobs.size());
     return "";
-  const std::size_t index = static_cast<std::size_t>(word[0] - '1');
-  if (index >= state.at("knobs").size()) return "";
-  const Json& knob = state.at("knobs")[index];
+  }
+  const Json& knob = knobs[turn.knob - 1];
   const Json& values = knob.at("values");
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i].at("value") != knob.at("value")) continue;
-    const std::size_t next = word[1] == '+' ? i + 1 : i - 1;  // wraps below zero, and is refused
-    if (next >= values.size()) return "";
+    const std::size_t next = turn.up ? i + 1 : i - 1;  // wraps below zero, and is refused
+    if (next >= values.size()) break;
     const Json& value = values[next].at("value");
     return absl::StrCat(knob.at("key").get<std::string>(), "=",
                         value.is_string() ? value.get<std::string>() : value.dump());
   }
+  *why = absl::StrCat("knob ", turn.knob, " has no value ", turn.up ? "above" : "below",
+                      " this one; state lists them, and set takes any");
   return "";
 }
 
@@ -63,21 +99,26 @@ std::string Chosen(const Json& choices, const std::string& line) {
   return "";
 }
 
-// "steps 100" and "event lost-server" among the settings of replan.
+// "steps 100" and "event lost-server" among the settings of replan. What counts no steps stays a
+// setting, and is refused as one.
 struct ReplanWords {
   std::vector<std::string> sets;
   std::string event;
   std::uint64_t steps = 0;
 };
+bool ReadCount(const std::string& word, std::uint64_t* count) {
+  const char* const end = word.data() + word.size();
+  const auto [read, error] = std::from_chars(word.data(), end, *count);
+  return read == end && error == std::errc();
+}
 ReplanWords ReadReplan(const std::vector<std::string>& words) {
   ReplanWords out;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const bool more = i + 1 < words.size();
     if (words[i] == "event" && more) {
       out.event = words[++i];
-    } else if (words[i] == "steps" && more) {
-      const std::string& count = words[++i];
-      std::from_chars(count.data(), count.data() + count.size(), out.steps);
+    } else if (words[i] == "steps" && more && ReadCount(words[i + 1], &out.steps)) {
+      ++i;
     } else {
       out.sets.push_back(words[i]);
     }
@@ -147,6 +188,15 @@ class Run {
     out_ << Folded(predict.at("told").get<std::string>(), 0, LessonWidth(style_)) << "\n\n";
   }
 
+  void TurnKnob(const Turn& turn) {
+    std::string why;
+    const std::string set = Turned(session_.State(step_), turn, &why);
+    if (set.empty())
+      out_ << why << "\n";
+    else
+      Tell(session_.Set(step_, {set}), LessonStateText);
+  }
+
   void Tell(const Json& document, std::string (*text)(const Json&, const TextStyle&)) {
     const auto& all = session_.diagnostics().all();
     for (; told_ < all.size(); ++told_) {
@@ -189,8 +239,8 @@ class Run {
       const ReplanWords replan = ReadReplan(rest);
       Tell(session_.Replan(step_, replan.sets, replan.event, std::nullopt, replan.steps),
            LessonJobText);
-    } else if (const std::string set = Turned(session_.State(step_), verb); !set.empty()) {
-      Tell(session_.Set(step_, {set}), LessonStateText);
+    } else if (const std::vector<Turn> turns = ReadTurns(words); !turns.empty()) {
+      for (const Turn& turn : turns) TurnKnob(turn);
     } else if (asks) {
       const Json graded = session_.Check(step_, question_, seed_, line);
       Tell(graded, LessonGradeText);

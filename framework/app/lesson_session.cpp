@@ -17,12 +17,15 @@ using Json = nlohmann::ordered_json;
 constexpr int kTriesBeforeHint = 2;
 constexpr int kTriesBeforeWorked = 3;
 constexpr const char* kGoal = "goal";
+constexpr const char* kEvent = "event";
 constexpr const char* kLoad = "load";
 
 // A job that has just been started with these settings.
 Json NewJob(const std::vector<std::string>& sets) {
   return {{"set", sets}, {"event", nullptr}, {"steps", 0}, {"clock_seconds", 0.0}, {"tokens", 0.0}};
 }
+
+constexpr std::uint64_t kMostSteps = 1'000'000'000;  // of a job between two changes
 
 // The job after `steps` more steps of its plan.
 Json Advanced(Json job, const LessonPlanned& plan, std::uint64_t steps) {
@@ -50,7 +53,8 @@ void LessonSession::Keep() {
   if (keep_) keep_ = WriteProgress(&progress_, diagnostics_);
 }
 
-// A step is done when each of its questions has been answered and its goal was reached.
+// A step is done when each of its questions has been answered, its goal was reached and, where
+// things happen to the job, what one of them asks.
 void LessonSession::Pass(const LessonStep& step, const std::string& what) {
   Json& at = progress_.At(step.slug);
   Json& passed = at["passed"];
@@ -59,7 +63,7 @@ void LessonSession::Pass(const LessonStep& step, const std::string& what) {
   const auto has = [&](const std::string& one) {
     return std::find(passed.begin(), passed.end(), one) != passed.end();
   };
-  bool done = step.goal.empty() || has(kGoal);
+  bool done = (step.goal.empty() || has(kGoal)) && (step.events.empty() || has(kEvent));
   for (std::size_t i = 0; i < step.questions.size(); ++i) done = done && has(std::to_string(i + 1));
   if (done) at["done"] = true;
 }
@@ -268,6 +272,14 @@ Json LessonSession::Replan(const LessonStep& step, const std::vector<std::string
     diagnostics_.Error("lesson.replan", {}, absl::StrCat("no job runs in ", step.slug));
     return nullptr;
   }
+  if (steps > kMostSteps) {
+    diagnostics_.Error(
+        "lesson.steps", {},
+        absl::StrCat("a job runs at most ", WithThousands(static_cast<long long>(kMostSteps)),
+                     " steps before it is changed"),
+        "name how many it ran, as --steps 1000");
+    return nullptr;
+  }
   const LessonEvent* happened = nullptr;
   std::vector<std::string> names;
   for (const LessonEvent& one : step.events) names.push_back(one.name);
@@ -281,11 +293,13 @@ Json LessonSession::Replan(const LessonStep& step, const std::vector<std::string
     return nullptr;
   }
   Diagnostics found;
-  const std::vector<std::string> sets = ReadRequest(step, words, found).sets;
+  std::vector<std::string> sets = ReadRequest(step, words, found).sets;
   CheckKnobs(step, sets, found);
   diagnostics_.Append(found);
   if (found.HasErrors()) return nullptr;
   Json& at = progress_.At(step.slug);
+  if (words.empty() && at.contains("set"))  // the draft
+    sets = at.at("set").get<std::vector<std::string>>();
   Json job = at.contains("job") ? at.at("job") : NewJob({});
   const std::vector<std::string> running = job.value("set", std::vector<std::string>());
   const LessonState old = StateOf(registry_, step, running);
@@ -301,6 +315,7 @@ Json LessonSession::Replan(const LessonStep& step, const std::vector<std::string
   out["event_text"] = happened == nullptr ? Json(nullptr) : Json(happened->text);
   out["running"] = GaugesDocument(old.planned);
   out["running_after_event"] = GaugesDocument(before.planned);
+  out["changes"] = ChangesDocument(step, old, next);
   const Json gauges = GaugesDocument(next.planned);
   out["new"] = gauges;
   const bool legal = gauges.at("legal") == true;
@@ -313,12 +328,17 @@ Json LessonSession::Replan(const LessonStep& step, const std::vector<std::string
   out["goal"] = goal;
   if (!fits) return out;
 
-  LessonPlans plans(registry_, step);
-  plans.Add("old", old.planned.document);
-  plans.Add("new", next.planned.document);
-  const ExpressionResult cost = plans.Evaluate(step.restart_seconds);
-  if (!cost.ok()) diagnostics_.Warning("lesson.replan", {step.folder, 0, 0, ""}, cost.problem);
-  out["cost_seconds"] = cost.number.value;
+  // A job that goes on as it was has no pause.
+  double cost = 0;
+  if (next.planned.document != old.planned.document) {
+    LessonPlans plans(registry_, step);
+    plans.Add("old", old.planned.document);
+    plans.Add("new", next.planned.document);
+    const ExpressionResult pause = plans.Evaluate(step.restart_seconds);
+    if (!pause.ok()) diagnostics_.Warning("lesson.replan", {step.folder, 0, 0, ""}, pause.problem);
+    cost = pause.number.value;
+  }
+  out["cost_seconds"] = cost;
   // Against the job as it would go on; where it cannot, there is nothing to break even with.
   const Json& against = out["running_after_event"];
   out["saved_seconds_per_step"] = nullptr;
@@ -327,14 +347,15 @@ Json LessonSession::Replan(const LessonStep& step, const std::vector<std::string
     const double saved =
         against.at("step_seconds").get<double>() - gauges.at("step_seconds").get<double>();
     out["saved_seconds_per_step"] = saved;
-    if (saved > 0) out["break_even_steps"] = std::ceil(cost.number.value / saved);
+    if (saved > 0) out["break_even_steps"] = std::ceil(cost / saved);
   }
   job["set"] = next_sets;
   job["event"] = out["event"];
-  job["clock_seconds"] = job.value("clock_seconds", 0.0) + cost.number.value;
+  job["clock_seconds"] = job.value("clock_seconds", 0.0) + cost;
   at["job"] = std::move(job);
   out["job"] = at["job"];
-  if (happened == nullptr && goal.is_object() && goal.at("reached") == true) Pass(step, kGoal);
+  if (goal.is_object() && goal.at("reached") == true)
+    Pass(step, happened == nullptr ? kGoal : kEvent);
   Keep();
   out["done"] = progress_.Done(step.slug);
   return out;

@@ -253,6 +253,18 @@ std::string LessonJobText(const Json& document, const TextStyle& style) {
     absl::StrAppend(&out, "the job as it runs:\n", LessonGaugesText(document.at("running"), style));
   }
   const Json& gauges = document.contains("new") ? document.at("new") : document.at("gauges");
+  if (document.contains("changes")) {
+    std::string changes;
+    for (const Json& change : document.at("changes")) {
+      const auto shown = [](const Json& value) {
+        return value.is_string() ? value.get<std::string>() : value.dump();
+      };
+      absl::StrAppend(&changes, changes.empty() ? "" : ", ", change.at("label").get<std::string>(),
+                      " ", shown(change.at("from")), " -> ", shown(change.at("to")));
+    }
+    absl::StrAppend(&out, "changes: ",
+                    Folded(changes.empty() ? "none" : changes, 9, LessonWidth(style) - 9), "\n");
+  }
   absl::StrAppend(&out, "the plan:\n", LessonGaugesText(gauges, style));
   if (document.at("accepted") == false)
     absl::StrAppend(&out, style.Red("refused"), "  ",
@@ -261,7 +273,7 @@ std::string LessonJobText(const Json& document, const TextStyle& style) {
     absl::StrAppend(&out, style.Green("accepted"), "  the job runs, ",
                     WithThousands(std::llround(gauges.at("tokens_per_second").get<double>())),
                     " tokens/s\n");
-  if (document.contains("cost_seconds")) {
+  if (document.contains("cost_seconds") && document.at("cost_seconds") > 0) {
     absl::StrAppend(&out, "checkpoint, reshard and restart cost ",
                     FormatSeconds(document.at("cost_seconds").get<double>()));
     if (document.at("break_even_steps").is_number())

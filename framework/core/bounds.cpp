@@ -20,6 +20,9 @@ bool TakesThirds(const Composition& c, const Plan& plan) {
          c.schedule->EqualSlots({plan.pipeline, plan.chunks, plan.micro_batches}) < 0;
 }
 
+// A rank is then busy for less than the sum of its passes.
+bool MayHideInPairs(const Composition& c) { return c.rules.pairs_overlap && c.schedule->Pairs(); }
+
 // Of one layer what keeps a rank busy at the least. Collectives of an overlapped pair may hide.
 double Busy(const Composition& c, const ClassCosts& cost, bool pairs) {
   double seconds = cost.slot_forward + cost.slot_backward;
@@ -52,13 +55,7 @@ void Bounds::Stages(const Composition& c, const Plan& plan, const Workspace& w) 
   const std::size_t classes = c.form.classes.size();
   const LayerSplit& split = c.splits[static_cast<std::size_t>(plan.split)];
   const std::size_t stages = split.counts.size() / classes;
-  const bool thirds = TakesThirds(c, plan);
-  const ScheduleShape shape{plan.pipeline, plan.chunks, plan.micro_batches};
-  stage_of_.clear();
-  for (int rank = 0; rank < plan.pipeline; ++rank) {
-    for (int chunk = 0; chunk < plan.chunks; ++chunk)
-      stage_of_.push_back(c.schedule->StageOf(shape, rank, chunk));
-  }
+  const bool thirds = TakesThirds(c, plan), pairs = MayHideInPairs(c);
   stage_.resize(stages);
   before_.resize(stages + 1);
   before_[0] = 0;
@@ -68,6 +65,7 @@ void Bounds::Stages(const Composition& c, const Plan& plan, const Workspace& w) 
     } else {
       PassSeconds pass;
       double gathers = 0, gathers_again = 0, first = 0, first_again = 0;
+      double blocks = 0, blocks_again = 0;  // collectives that a pair may hide
       for (std::size_t k = 0; k < classes; ++k) {
         const double n = split.counts[s * classes + k];
         if (n == 0) continue;
@@ -81,11 +79,19 @@ void Bounds::Stages(const Composition& c, const Plan& plan, const Workspace& w) 
         gathers_again += n * cost.gather_backward;
         first += together * cost.gather_forward;
         first_again += together * cost.gather_backward;
+        for (std::size_t r = 0; pairs && r < kAxisRoles; ++r) {
+          blocks += n * cost.blocking_forward[r];
+          blocks_again += n * cost.blocking_backward[r];
+        }
       }
       // The first gather of each class is seen, and all are within the pass (travel.h).
       if (!c.rules.prefetch_hides_in_slot) {
         pass.forward = std::max(pass.forward + first, gathers);
         pass.input = std::max(pass.input + first_again, gathers_again);
+      }
+      if (pairs) {
+        pass.forward = std::max(0.0, pass.forward - blocks);
+        pass.input = std::max(0.0, pass.input - blocks_again);
       }
       if (thirds) {
         const double third = (pass.forward + pass.input + pass.weight) / 3;
@@ -97,10 +103,18 @@ void Bounds::Stages(const Composition& c, const Plan& plan, const Workspace& w) 
   }
 }
 
-double Bounds::Pipeline(const Plan& plan, double hop) {
-  const auto slots = static_cast<double>(stage_of_.size());
+double Bounds::Pipeline(const Composition& c, const Plan& plan, double hop) {
+  const ScheduleShape shape{plan.pipeline, plan.chunks, plan.micro_batches};
+  const auto slots =
+      static_cast<std::size_t>(plan.pipeline) * static_cast<std::size_t>(plan.chunks);
+  stage_of_.resize(slots);
+  for (int rank = 0, slot = 0; rank < plan.pipeline; ++rank) {
+    for (int chunk = 0; chunk < plan.chunks; ++chunk, ++slot)
+      stage_of_[static_cast<std::size_t>(slot)] = c.schedule->StageOf(shape, rank, chunk);
+  }
   fill_and_drain_.Reserve(static_cast<std::size_t>(plan.pipeline), stage_.size());
-  const double passes = plan.micro_batches * static_cast<double>(stage_.size()) / slots;
+  const double passes =
+      plan.micro_batches * static_cast<double>(stage_.size()) / static_cast<double>(slots);
   const double drained = LeastFinish(
       {plan.pipeline, plan.chunks, static_cast<int>(stage_.size()), stage_of_.data(), passes, true,
        hop},
@@ -138,7 +152,7 @@ double Bounds::FirstRank(const Composition& c, const Plan& plan, const Workspace
 PlanBound Bounds::Of(const Composition& c, const Plan& plan, const Workspace& w, double hop,
                      double most_seconds) {
   const std::vector<double>& layers = Layers(c, static_cast<std::size_t>(plan.split));
-  const bool pairs = plan.pipeline > 1 && c.rules.pairs_overlap && c.schedule->Pairs();
+  const bool pairs = plan.pipeline > 1 && MayHideInPairs(c);
   PlanBound bound;
   for (std::size_t k = 0; k < layers.size(); ++k) {
     const ClassCosts& cost = w.costs[k];
@@ -150,8 +164,7 @@ PlanBound Bounds::Of(const Composition& c, const Plan& plan, const Workspace& w,
   bound.bytes /= plan.pipeline;
   if (plan.pipeline > 1) {
     Stages(c, plan, w);
-    // It counts the whole of what pairs hide.
-    if (!pairs) bound.seconds = std::max(bound.seconds, kRounding * Pipeline(plan, hop));
+    bound.seconds = std::max(bound.seconds, kRounding * Pipeline(c, plan, hop));
     if (bound.seconds > most_seconds) return bound;
     bound.seconds = std::max(bound.seconds, FirstRank(c, plan, w));
   }

@@ -38,7 +38,7 @@ class Bounds {
  private:
   const std::vector<double>& Layers(const Composition& composition, std::size_t split);
   void Stages(const Composition& composition, const Plan& plan, const Workspace& workspace);
-  double Pipeline(const Plan& plan, double hop);
+  double Pipeline(const Composition& composition, const Plan& plan, double hop);
   double FirstRank(const Composition& composition, const Plan& plan, const Workspace& workspace);
 
   std::vector<std::vector<double>> layers_;  // [split][class], on all stages

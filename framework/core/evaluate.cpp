@@ -494,16 +494,27 @@ void SplitEvenly(const CompiledOrder& order, Workspace& w) {
   }
 }
 
+absl::Span<const double> PairsHide(const Composition& c, const CompiledOrder* order,
+                                   const Workspace& w) {
+  return PairsOverlap(c, order) ? absl::MakeConstSpan(w.pair_hidden) : absl::Span<const double>();
+}
+
 // What the order takes at the least, and then what its ranks do at the end of the step.
 double LeastStep(const Composition& c, const Plan& plan, const CompiledOrder* order, double hop,
                  bool travels, Workspace& w) {
   const double passes = plan.micro_batches / w.copies;
   const auto behind = [&w](int r) { return w.step_end[Size(r)] + w.update[Size(r)]; };
   double step = 0;
-  if (order == nullptr || !order->pairs.empty()) {
-    // No rank ends before all of its own work is done.
-    for (int r = 0; r < plan.pipeline; ++r)
-      step = std::max(step, passes * w.slot[Size(r)] - w.hidden_in_pairs[Size(r)] + behind(r));
+  const bool pairs = PairsOverlap(c, order);
+  if (order == nullptr || pairs || !order->pairs.empty()) {
+    // No rank ends before all of its own work is done. An outline does not say which of it is in
+    // pairs: any of what they may hide is left out.
+    for (int r = 0; r < plan.pipeline; ++r) {
+      const double hidden = !pairs                 ? 0
+                            : order->pairs.empty() ? passes * PairTraffic(plan, r, *order, w)
+                                                   : w.hidden_in_pairs[Size(r)];
+      step = std::max(step, passes * w.slot[Size(r)] - hidden + behind(r));
+    }
     return step;
   }
   const bool thirds = c.rules.equal_passes &&
@@ -535,11 +546,6 @@ double LeastStep(const Composition& c, const Plan& plan, const CompiledOrder* or
   }
   if (order->copies > 1) return std::max(step, drained);
   return std::max(step, drained + behind(w.fill_and_drain.rank_of[0]));
-}
-
-absl::Span<const double> PairsHide(const Composition& c, const CompiledOrder* order,
-                                   const Workspace& w) {
-  return PairsOverlap(c, order) ? absl::MakeConstSpan(w.pair_hidden) : absl::Span<const double>();
 }
 
 double PlayPipeline(const Composition& c, const Plan& plan, const CompiledOrder* order, double hop,
@@ -604,7 +610,7 @@ void Workspace::Reserve(const Plan& plan, const CompiledOrder* order) {
     passes.resize(cost);
   }
   if (hidden_in_pairs.size() < ranks) hidden_in_pairs.resize(ranks);
-  if (order != nullptr && !order->pairs.empty()) {
+  if (order != nullptr) {
     if (pair_traffic.size() < 2 * Size(order->stages)) pair_traffic.resize(2 * Size(order->stages));
     if (pair_hidden.size() < order->pairs.size()) pair_hidden.resize(order->pairs.size());
   }

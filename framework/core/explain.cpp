@@ -6,21 +6,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
-#include "core/overlapped_pairs.h"
+#include "core/explain_times.h"
+#include "core/explain_transfers.h"
+#include "core/explain_words.h"
 #include "core/saved_width.h"
 #include "core/summarize.h"
 
 namespace shardlab {
 namespace {
 
-std::size_t Size(int n) { return static_cast<std::size_t>(n); }
-
-class Explainer {
+class Explainer final : ExplainWords {
  public:
-  Explainer(const Composition& c, const Plan& plan, const CompiledOrder* order)
-      : c_(c), program_(c.edited.program), plan_(plan), order_(order), w_(c) {
-    w_.Reserve(plan, order);
-  }
+  explicit Explainer(const ExplainInput& input)
+      : ExplainWords(input), transfers_(input), times_(input) {}
 
   Explanation Run(int transfer_rank) {
     const Summary summary = Summarize(c_, plan_, order_, w_);
@@ -36,57 +34,11 @@ class Explainer {
     ComputeCosts(c_, plan_, out_.transfer_rank, w_, true);
     Transfers(out_.transfer_rank);
     ComputeCosts(c_, plan_, out_.evaluation.time_rank, w_, true);
-    Times(out_.evaluation.time_rank);
+    out_.times = times_.Of(out_.evaluation.time_rank, out_.evaluation.time.optimizer);
     return std::move(out_);
   }
 
  private:
-  std::vector<int> StagesOf(int rank) const {
-    std::vector<int> stages;
-    for (int chunk = 0; chunk < plan_.chunks; ++chunk) {
-      const std::size_t slot = Size(rank * plan_.chunks + chunk);
-      stages.push_back(order_ == nullptr ? static_cast<int>(slot) : order_->stage_of[slot]);
-    }
-    return stages;
-  }
-
-  // Micro-batches that each stage of a rank sees.
-  int Passes() const { return plan_.micro_batches / w_.copies; }
-
-  double LayersOnRank(int rank, std::size_t layer_class) const {
-    double n = 0;
-    for (const int stage : StagesOf(rank)) n += LayersOn(c_, plan_, stage, layer_class);
-    return n;
-  }
-
-  std::string Author(std::int16_t author) const {
-    return author < 0 ? program_.facts.name : program_.authors[Size(author)];
-  }
-
-  // "hidden 8192 x ffn 28672/8": local sizes, cut by the degrees.
-  std::string SizeText(const Tensor& tensor, const Placement& at) const {
-    std::string out = tensor.scale == 1 ? std::string() : ShortNumber(tensor.scale);
-    for (const DimensionId dim : tensor.dims) {
-      const Dimension& row = program_.dimension(dim);
-      const int cut = plan_.Size(at.CutOf(dim));
-      // What is said of the batch is one rank's micro-batch, however many ranks share a step.
-      const bool batch = row.kind == DimensionKind::kBatch;
-      absl::StrAppend(&out, out.empty() ? "" : " x ", row.name, " ",
-                      batch ? plan_.micro_batch_size : row.size);
-      if (cut > 1 && !batch) absl::StrAppend(&out, "/", cut);
-    }
-    return out.empty() ? std::string("1") : out;
-  }
-
-  std::string FlatText(const Placement& at) const {
-    const int flat = plan_.Size(at.Flat());
-    return flat > 1 ? absl::StrCat(" / ", flat, " (", c_.edited.mesh.NameOf(at.Flat()), ")") : "";
-  }
-
-  std::string LayersText(double n) const {
-    return n == 1 ? "" : absl::StrCat(ShortNumber(n), " layers x ");
-  }
-
   // --- memory
   // -----------------------------------------------------------------------------------------------
 
@@ -462,14 +414,6 @@ class Explainer {
     return c_.edited.derived.saved[static_cast<std::size_t>(&row - c_.form.saved.data())];
   }
 
-  std::string RecomputeAuthor(std::size_t layer_class) const {
-    for (const Op& op : program_.ops) {
-      if (op.layer_class.index() == layer_class && op.recompute_author >= 0)
-        return Author(op.recompute_author);
-    }
-    return Author(-1);
-  }
-
   void Machine(RankExplanation& x) const {
     const shardlab::Machine& machine = c_.hardware->machine();
     const auto add = [&](Account account, const char* row, std::string formula) {
@@ -497,7 +441,7 @@ class Explainer {
         continue;
       const double layers = row.per_layer ? LayersOnRank(rank, row.layer_class) : 1;
       if (layers == 0) continue;
-      TransferEntry entry = Transfer(row, layers);
+      TransferEntry entry = transfers_.Transfer(row, layers);
       const bool overlapped = row.hide == HideBehind::kPrefetch ||
                               row.hide == HideBehind::kLastBackward || row.hide == HideBehind::kOp;
       if (row.hide == HideBehind::kIgnored || overlapped) entry.exposed_seconds = 0;
@@ -507,7 +451,7 @@ class Explainer {
       in_pass.push_back(row.hide == HideBehind::kNothing && row.when == When::kMicroBatch);
       out_.transfers.push_back(std::move(entry));
     }
-    if (PairsOverlap(c_, order_)) HideInPairs(rank, in_pass);
+    transfers_.HideInPairs(rank, in_pass, out_.transfers);
     // What overlaps is known in sum; each takes its share of it.
     for (std::size_t r = 0; r < kAxisRoles; ++r) {
       if (hideable[r] == 0) continue;
@@ -527,275 +471,11 @@ class Explainer {
           out_.transfers[i].exposed_seconds = share * out_.transfers[i].seconds;
       }
     }
-    PipelineTransfers(rank);
+    transfers_.Pipeline(rank, out_.exposed_pipeline, out_.transfers);
   }
 
-  // Overlapped pairs hide so much of what blocks a pass; each takes its share of it.
-  void HideInPairs(int rank, const std::vector<bool>& in_pass) {
-    const std::array<double, kAxisRoles> hidden = HiddenInPairs(c_, plan_, rank, *order_, w_);
-    std::array<double, kAxisRoles> all{};
-    const auto role = [&](std::size_t i) {
-      return static_cast<std::size_t>(out_.transfers[i].role);
-    };
-    for (std::size_t i = 0; i < in_pass.size(); ++i)
-      all[role(i)] += in_pass[i] ? out_.transfers[i].seconds : 0;
-    for (std::size_t i = 0; i < in_pass.size(); ++i) {
-      TransferEntry& t = out_.transfers[i];
-      if (in_pass[i] && all[role(i)] > 0)
-        t.exposed_seconds -= std::min(1.0, hidden[role(i)] / all[role(i)]) * t.seconds;
-    }
-  }
-
-  // Atoms of size one change no group: an axis is named as a whole with them, and an axis of one
-  // rank not at all.
-  std::string AxisName(AtomMask mask) const {
-    AtomMask with = 0;
-    for (std::size_t a = 0; a < kMaxAtoms; ++a) {
-      if ((mask >> a & 1) && plan_.atom[a] > 1) with = static_cast<AtomMask>(with | (1u << a));
-    }
-    AtomMask absent = 0;
-    for (const Axis& axis : c_.edited.mesh.axes()) {
-      if (!axis.borrows && plan_.Size(axis.atoms) == 1) absent |= axis.atoms;
-    }
-    mask = static_cast<AtomMask>(mask & ~absent);
-    for (const Axis& axis : c_.edited.mesh.axes()) {
-      if (axis.borrows && (mask & axis.atoms & ~axis.spans) != 0 && (mask & ~axis.atoms) == 0 &&
-          plan_.Size(mask) == plan_.Size(axis.atoms))
-        return axis.name;
-    }
-    for (const Axis& axis : c_.edited.mesh.axes()) {
-      if (!axis.borrows && plan_.Size(axis.atoms) > 1 &&
-          plan_.Size(axis.atoms) == plan_.Size(axis.atoms & mask))
-        with |= axis.atoms;
-    }
-    AtomMask whole = 0;
-    for (const Axis& axis : c_.edited.mesh.axes()) {
-      if (!axis.borrows && (axis.atoms & ~with) == 0) whole |= axis.atoms;
-    }
-    // A borrower of part of an axis may have atoms of one rank, of axes that are not there.
-    for (const Axis& axis : c_.edited.mesh.axes()) {
-      const auto own = static_cast<AtomMask>(axis.atoms & ~axis.spans & ~whole);
-      if (axis.borrows && plan_.Size(own) > 1 && plan_.Size(own) == plan_.Size(own & mask))
-        with |= axis.atoms & ~axis.spans;
-    }
-    return c_.edited.mesh.NameOf(with, absent);
-  }
-
-  TransferEntry Transfer(const TransferRow& row, double layers) const {
-    TransferEntry entry;
-    const TransferPrice& price = c_.form.transfer_prices[row.price];
-    const double payload = CallBytes(c_, plan_, price, w_);
-    const bool copy = price.collective == Collective::kHostCopy;
-    const double transfers = layers * (row.when == When::kMicroBatch ? Passes() : 1) / row.unit;
-    entry.axis = copy         ? Name(AxisRole::kHost)
-                 : price.ends ? Name(AxisRole::kPipeline)
-                              : AxisName(c_.form.masks[price.mask]);
-    entry.role = row.role;
-    entry.collective = Name(price.collective);
-    entry.phase = Name(row.phase);
-    entry.count = price.bucket > 0 ? transfers * Payload(price, w_) / payload : transfers;
-    if (price.ends) {
-      entry.span = w_.spans.PipelineHop();
-    } else if (!copy) {
-      entry.span = w_.span_of[price.mask];
-    }
-    entry.group_size = entry.span.size;
-    const TransferShape shape{price.collective, Bytes(payload), price.copies, price.domains};
-    entry.bytes_per_call = SentShare(price.collective, entry.group_size) * payload;
-    entry.bytes = entry.count * entry.bytes_per_call;
-    entry.tier = copy ? "host" : c_.hardware->machine().tiers[Size(entry.span.outermost)].name;
-    entry.algorithm = copy ? "copy" : c_.network->Algorithm(shape, entry.span);
-    entry.seconds = entry.exposed_seconds = transfers * w_.transfer_seconds[row.price];
-    if (row.step >= 0) {
-      const Step& step = c_.edited.derived.steps[Size(row.step)];
-      entry.tensor = program_.tensor(step.source.tensor).name;
-      if (row.tensors > 1)
-        entry.tensor = absl::StrCat(program_.classes[row.layer_class].name, " weights");
-      if (step.source.gradient) entry.tensor += " gradient";
-      entry.author = Author(step.author);
-      entry.realised = step.realised;
-    } else if (row.update_of.valid()) {
-      entry.tensor = absl::StrCat(program_.classes[row.layer_class].name,
-                                  row.phase == Phase::kUpdate ? " matrices, whole to their ranks"
-                                                              : " updates, back to their shards");
-      entry.why = "the optimizer works on whole matrices, of which each rank has a part";
-      entry.author = c_.optimizer_name;
-    } else {
-      const Declared& declared = c_.edited.derived.declared[Size(row.declared)];
-      entry.tensor = declared.name;
-      entry.why = declared.why;
-      entry.author = Author(declared.author);
-      entry.declared = true;
-    }
-    return entry;
-  }
-
-  void PipelineTransfers(int rank) {
-    if (plan_.pipeline == 1) return;
-    const auto add = [&](double sends, const char* tensor, Phase phase) {
-      if (sends == 0) return;
-      TransferEntry entry;
-      entry.axis = "pipeline";
-      entry.role = AxisRole::kPipeline;
-      entry.collective = Name(Collective::kSendRecv);
-      entry.tensor = tensor;
-      entry.phase = Name(phase);
-      entry.author = c_.schedule_name;
-      entry.count = sends;
-      entry.span = w_.spans.PipelineHop();
-      entry.group_size = plan_.pipeline;
-      entry.bytes_per_call = w_.blocks[c_.form.boundary];
-      entry.bytes = entry.count * entry.bytes_per_call;
-      entry.tier = c_.hardware->machine().tiers[Size(entry.span.outermost)].name;
-      entry.algorithm =
-          c_.network->Algorithm({Collective::kSendRecv, Bytes(entry.bytes_per_call)}, entry.span);
-      entry.seconds = entry.count * HopSeconds(c_, w_);
-      out_.transfers.push_back(std::move(entry));
-    };
-    add(order_->sends[2 * Size(rank)], "activations", Phase::kForward);
-    add(order_->sends[2 * Size(rank) + 1], "gradients", Phase::kInputGradient);
-    double sent = 0;
-    const auto message = [](const TransferEntry& t) {
-      return t.role == AxisRole::kPipeline && !t.declared;
-    };
-    for (const TransferEntry& t : out_.transfers) sent += message(t) ? t.seconds : 0;
-    for (TransferEntry& t : out_.transfers) {
-      if (message(t) && sent > 0) t.exposed_seconds = out_.exposed_pipeline * t.seconds / sent;
-    }
-    if (order_->copies > 1) CopiesTransfer(rank);
-  }
-
-  void CopiesTransfer(int rank) {
-    TransferEntry entry;
-    const double payload = CopiedBytes(c_, plan_, rank, *order_, w_);
-    const TransferShape shape{Collective::kAllReduce, Bytes(payload)};
-    entry.axis = "pipeline";
-    entry.role = AxisRole::kPipeline;
-    entry.collective = Name(shape.collective);
-    entry.tensor = "gradients of stages held twice";
-    entry.phase = Name(Phase::kReduce);
-    entry.author = c_.schedule_name;
-    entry.count = 1;
-    entry.span = CopiesSpan(*order_, w_);
-    entry.group_size = order_->copies;
-    entry.bytes_per_call = entry.bytes = SentShare(shape.collective, entry.group_size) * payload;
-    entry.tier = c_.hardware->machine().tiers[Size(entry.span.outermost)].name;
-    entry.algorithm = c_.network->Algorithm(shape, entry.span);
-    entry.seconds = c_.network->TransferTime(shape, entry.span).value();
-    entry.exposed_seconds = c_.exposed_transfers ? entry.seconds : 0;
-    out_.transfers.push_back(std::move(entry));
-  }
-
-  // --- time
-  // -------------------------------------------------------------------------------------------------
-
-  static const char* Part(Bucket bucket) {
-    switch (bucket) {
-      case Bucket::kForward:
-        return "forward";
-      case Bucket::kReplay:
-        return "recompute";
-      default:
-        return "backward";
-    }
-  }
-
-  void Times(int rank) {
-    for (const OpRow& row : c_.form.ops) {
-      const double n = LayersOnRank(rank, row.layer_class);
-      if (n == 0) continue;
-      const OpShape shape = ShapeOf(c_, c_.form.op_prices[row.price], w_);
-      TimeEntry entry;
-      entry.part = Part(row.bucket);
-      entry.author = row.bucket == Bucket::kReplay ? RecomputeAuthor(row.layer_class) : Author(-1);
-      entry.row = row.cast ? CastName(row)
-                           : absl::StrCat(
-                                 program_.op(row.op).name,
-                                 row.bucket == Bucket::kWeightGradient ? " (weight gradient)" : "");
-      entry.seconds = Passes() * n * c_.hardware->OpTime(shape).value();
-      entry.formula = absl::StrCat(Passes(), " micro-batches x ", ShortNumber(n), " layers x (",
-                                   Significant(shape.flops / 1e9, 4), " GFLOP, ",
-                                   Significant(shape.bytes / 1e6, 4), " MB)");
-      out_.times.push_back(std::move(entry));
-    }
-    for (std::size_t k = 0; k < c_.form.classes.size(); ++k) {
-      Waits(rank, k, "forward", w_.costs[k].wait_forward, w_.costs[k].calls_forward);
-      Waits(rank, k, "backward", w_.costs[k].wait_backward, w_.costs[k].calls_backward);
-      Waits(rank, k, "backward", w_.costs[k].wait_weight, c_.form.classes[k].calls_weight);
-    }
-    const RankMemory& memory = w_.memory[Size(rank)];
-    for (const UpdateRow& row : c_.form.updates) {
-      const double n = LayersOnRank(rank, row.layer_class);
-      if (n == 0) continue;
-      TimeEntry entry;
-      entry.part = "optimizer";
-      if (row.cast) {
-        entry.author = absl::StrCat("precision ", c_.precision.recipe);
-        entry.row = absl::StrCat(program_.tensor(row.tensor).name, " to ",
-                                 Name(c_.precision.compute), ", once a step");
-        entry.formula = absl::StrCat(LayersText(n), Significant(w_.blocks[row.rows] / 1e6, 4),
-                                     " MB read and written");
-        entry.seconds = n * UpdateSeconds(c_, row, w_);
-        out_.times.push_back(std::move(entry));
-        continue;
-      }
-      entry.author = c_.optimizer_name;
-      entry.row = absl::StrCat(program_.tensor(row.tensor).name, " as matrices");
-      entry.formula = absl::StrCat(
-          LayersText(n), ShortNumber(w_.blocks[row.matrices]), " x ",
-          ShortNumber(w_.blocks[row.rows]), " x ", ShortNumber(w_.blocks[row.columns]), " (",
-          Significant(
-              c_.optimizer->FlopsOfMatrix(row.kind, w_.blocks[row.rows], w_.blocks[row.columns]) /
-                  1e9,
-              4),
-          " GFLOP each)");
-      entry.seconds = n * UpdateSeconds(c_, row, w_);
-      out_.times.push_back(std::move(entry));
-    }
-    const double host =
-        c_.rules.count_optimizer_time && memory.host > 0 ? HostOptimizerSeconds(c_, memory) : 0;
-    if (host > 0) {
-      out_.times.push_back(
-          {"optimizer", c_.optimizer_name, "update on the host",
-           absl::StrCat("state read and written, gradient read, weight written "
-                        "once, at ",
-                        ShortNumber(c_.hardware->machine().host_memory_bandwidth.value()), " B/s"),
-           host});
-    }
-    const double streamed = out_.evaluation.time.optimizer - host - memory.update;
-    if (streamed > 0) {
-      out_.times.push_back(
-          {"optimizer", c_.optimizer_name, "update", "state read and written once", streamed});
-    }
-  }
-
-  // "o (operands to fp8)".
-  std::string CastName(const OpRow& row) const {
-    const bool gradient =
-        row.bucket == Bucket::kInputGradient || row.bucket == Bucket::kWeightGradient;
-    return absl::StrCat(program_.op(row.op).name, gradient ? " (gradient to " : " (operand to ",
-                        Name(c_.precision.compute), ")");
-  }
-
-  void Waits(int rank, std::size_t layer_class, const char* part, double wait, double calls) {
-    const double n = LayersOnRank(rank, layer_class);
-    if (wait == 0 || n == 0) return;
-    TimeEntry entry;
-    entry.part = part;
-    entry.author = "software";
-    entry.row = absl::StrCat(program_.classes[layer_class].name, " waits for the host");
-    entry.seconds = Passes() * n * wait;
-    entry.formula = absl::StrCat(Passes(), " micro-batches x ", ShortNumber(n), " layers x (",
-                                 ShortNumber(calls), " calls x ",
-                                 Significant(c_.host_seconds * 1e6, 3), " us - what they take)");
-    out_.times.push_back(std::move(entry));
-  }
-
-  const Composition& c_;
-  const Program& program_;
-  const Plan& plan_;
-  const CompiledOrder* order_;
-  Workspace w_;
+  ExplainTransfers transfers_;
+  ExplainTimes times_;
   Explanation out_;
 };
 
@@ -803,7 +483,9 @@ class Explainer {
 
 Explanation Explain(const Composition& composition, const Plan& plan, const CompiledOrder* order,
                     int transfer_rank) {
-  return Explainer(composition, plan, order).Run(transfer_rank);
+  Workspace workspace(composition);
+  workspace.Reserve(plan, order);
+  return Explainer({composition, plan, order, workspace}).Run(transfer_rank);
 }
 
 }  // namespace shardlab

@@ -25,12 +25,12 @@ class OrderCompiler {
     if (absl::Status status = PlaceLists(schedule_, order_, {}, &out_); !status.ok()) return status;
     stages_ = out_.stages;
     if (!IsComplete() || !Sort()) return WhyNot();
+    CountPairs();
     if (held_ == nullptr) {
       CountHeld(order_, {}, &out_);
     } else {
       CopyHeld(*held_, &out_);
     }
-    CountPairs();
     if (out_.splits_backward && out_.shape.chunks > 1) FindChunkEnds();
     FindPeriod();
     return std::move(out_);

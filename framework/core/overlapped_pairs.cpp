@@ -48,7 +48,7 @@ std::int32_t Count(const CompiledOrder& order, int rank, std::size_t pair) {
 }  // namespace
 
 bool PairsOverlap(const Composition& c, const CompiledOrder* order) noexcept {
-  return order != nullptr && !order->pairs.empty() && c.rules.pairs_overlap;
+  return order != nullptr && c.rules.pairs_overlap && c.schedule->Pairs();
 }
 
 void AddPairTraffic(const Composition& c, const Plan& plan, int rank, const CompiledOrder& order,
@@ -62,6 +62,16 @@ void AddPairTraffic(const Composition& c, const Plan& plan, int rank, const Comp
       traffic[1] += n * Of(c, cost.blocking_backward);
     });
   }
+}
+
+double PairTraffic(const Plan& plan, int rank, const CompiledOrder& order,
+                   const Workspace& w) noexcept {
+  double seconds = 0;
+  for (int chunk = 0; chunk < plan.chunks; ++chunk) {
+    const std::size_t stage = Size(order.stage_of[Size(rank * plan.chunks + chunk)]);
+    seconds += w.pair_traffic[2 * stage] + w.pair_traffic[2 * stage + 1];
+  }
+  return seconds;
 }
 
 void FillPairs(const Composition& c, const Plan& plan, const CompiledOrder& order,

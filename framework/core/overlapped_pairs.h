@@ -11,13 +11,17 @@
 
 namespace shardlab {
 
-// The accounting overlaps pairs and the order holds some.
+// The accounting overlaps pairs and the schedule may hold some.
 bool PairsOverlap(const Composition& composition, const CompiledOrder* order) noexcept;
 
 // Sets Workspace::pair_traffic of a rank's stages from the class costs: seconds of collectives in
 // a forward and in a backward pass that nothing else hides.
 void AddPairTraffic(const Composition& composition, const Plan& plan, int rank,
                     const CompiledOrder& order, Workspace& workspace) noexcept;
+
+// The same of all of a rank's stages, forward and backward: no pairs hide more of a micro-batch.
+double PairTraffic(const Plan& plan, int rank, const CompiledOrder& order,
+                   const Workspace& workspace) noexcept;
 
 // Of each kind of pair, and of each rank over the step, the seconds that are not seen. Needs the
 // stages' costs and traffic.

@@ -120,8 +120,14 @@ Json GaugesDocument(const LessonPlanned& planned) {
     totals.push_back(rank.at("total_bytes"));
   }
   const double capacity = memory.at("capacity_bytes").get<double>();
-  double exposed = 0;
-  for (const auto& [axis, seconds] : time.at("exposed").items()) exposed += seconds.get<double>();
+  const auto sum = [&](const char* of) {
+    double seconds = 0;
+    for (const auto& [axis, part] : time.at(of).items()) seconds += part.get<double>();
+    return seconds;
+  };
+  double compute = 0;
+  for (const char* part : {"forward_seconds", "backward_seconds", "recompute_seconds"})
+    compute += time.at(part).get<double>();
   return {{"legal", true},
           {"fits", memory.at("fits")},
           {"verdict", memory.at("verdict")},
@@ -134,25 +140,27 @@ Json GaugesDocument(const LessonPlanned& planned) {
           {"data", plan.at("plan").at("data")},
           {"micro_batches", plan.at("plan").at("micro_batches")},
           {"step_seconds", time.at("step_seconds")},
-          {"exposed_seconds", exposed},
+          {"compute_seconds", compute},
+          {"hidden_seconds", sum("hidden")},
+          {"exposed_seconds", sum("exposed")},
           {"bubble_fraction", time.at("bubble_fraction")},
           {"mfu", plan.at("throughput").at("mfu")},
           {"tokens_per_second", plan.at("throughput").at("tokens_per_second")}};
 }
 
+Json ChangesDocument(const LessonStep& step, const LessonState& from, const LessonState& to) {
+  Json changes = Json::array();
+  for (const LessonKnob& knob : step.knobs) {
+    const Json was = Current(from, knob.key), is = Current(to, knob.key);
+    if (was != is)
+      changes.push_back({{"key", knob.key}, {"label", knob.label}, {"from", was}, {"to", is}});
+  }
+  return changes;
+}
+
 LessonState StateOf(const PluginRegistry& registry, const LessonStep& step,
                     const std::vector<std::string>& sets) {
   return {sets, PlanLesson(registry, step.scenario, sets)};
-}
-
-std::vector<std::string> MergedSets(const std::vector<std::string>& sets,
-                                    const std::vector<std::string>& more) {
-  std::vector<std::string> out = sets;
-  for (const std::string& set : more) {
-    std::erase_if(out, [&](const std::string& old) { return KeyOf(old) == KeyOf(set); });
-    out.push_back(set);
-  }
-  return out;
 }
 
 void CheckKnobs(const LessonStep& step, const std::vector<std::string>& sets,
@@ -267,7 +275,7 @@ Json ShowDocument(const PluginRegistry& registry, const LessonStep& step,
   for (std::size_t i = 0; i < step.questions.size(); ++i) {
     const AskedQuestion asked = AskQuestion(registry, step, i, std::nullopt);
     if (!asked.problem.empty()) problems->push_back(asked.problem);
-    static constexpr const char* kKinds[] = {"number", "fraction", "integer", "text"};
+    static constexpr const char* kKinds[] = {"number", "fraction", "integer", "text", "match"};
     questions.push_back({{"question", i + 1},
                          {"kind", kKinds[static_cast<int>(asked.kind)]},
                          {"text", asked.text},

@@ -35,10 +35,6 @@ struct LessonState {
 LessonState StateOf(const PluginRegistry& registry, const LessonStep& step,
                     const std::vector<std::string>& sets);
 
-// The settings with further ones: the last of a key counts.
-std::vector<std::string> MergedSets(const std::vector<std::string>& sets,
-                                    const std::vector<std::string>& more);
-
 // What a set may name: the step's knobs. Anything else is an error with the knobs.
 void CheckKnobs(const LessonStep& step, const std::vector<std::string>& sets,
                 Diagnostics& diagnostics);
@@ -51,7 +47,12 @@ nlohmann::ordered_json GoalDocument(const PluginRegistry& registry, const Lesson
 nlohmann::ordered_json StateDocument(const PluginRegistry& registry, const LessonStep& step,
                                      const LessonState& state);
 
-// {legal, reason, fits, verdict, peak_bytes, headroom_bytes, step_seconds, mfu, ...}
+// What the knobs are in one state and are not in the other: [{key, label, from, to}].
+nlohmann::ordered_json ChangesDocument(const LessonStep& step, const LessonState& from,
+                                       const LessonState& to);
+
+// {legal, reason, fits, verdict, peak_bytes, headroom_bytes, step_seconds, compute_seconds,
+// hidden_seconds and exposed_seconds of traffic, mfu, ...}
 nlohmann::ordered_json GaugesDocument(const LessonPlanned& planned);
 
 }  // namespace shardlab

@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "base/text.h"
 #include "io/export_plan.h"
+#include "io/lesson_keys.h"
 #include "io/quantity.h"
 #include "io/scenario.h"
 
@@ -47,6 +48,16 @@ LessonPlanned PlanLesson(const PluginRegistry& registry, const std::string& scen
   out.planned = PlanScenario(registry, read, &out.diagnostics);
   if (out.planned.composed.composition == nullptr || out.diagnostics.HasErrors()) return out;
   out.document = PlanDocument(out.planned, out.diagnostics);
+  return out;
+}
+
+std::vector<std::string> MergedSets(const std::vector<std::string>& sets,
+                                    const std::vector<std::string>& more) {
+  std::vector<std::string> out = sets;
+  for (const std::string& set : more) {
+    std::erase_if(out, [&](const std::string& old) { return KeyOf(old) == KeyOf(set); });
+    out.push_back(set);
+  }
   return out;
 }
 
@@ -91,10 +102,13 @@ const Json* LessonPlans::Document(const std::string& id, std::string* problem) {
   const auto plan = std::find_if(step_.plans.begin(), step_.plans.end(),
                                  [&](const LessonPlan& p) { return p.id == id; });
   if (plan != step_.plans.end() || id == "start" || id == "now") {
-    const bool start = plan == step_.plans.end();
+    // The learner's plan, with keys set over it, where the step's plan names no scenario.
+    const bool own = plan != step_.plans.end() && plan->scenario.empty();
+    std::vector<std::string> sets;
+    if (own) sets = now_sets_;
+    if (plan != step_.plans.end()) sets = MergedSets(sets, plan->sets);
     std::string why;
-    if (AddPlan(id, start ? step_.scenario : plan->scenario,
-                start ? std::vector<std::string>() : plan->sets, &why))
+    if (AddPlan(id, own || plan == step_.plans.end() ? step_.scenario : plan->scenario, sets, &why))
       return &documents_[id];
     *problem = refused_[id] = absl::StrCat("the plan ", id, " is refused: ", why);
     return nullptr;

@@ -34,6 +34,10 @@ struct LessonPlanned {
 LessonPlanned PlanLesson(const PluginRegistry& registry, const std::string& scenario,
                          const std::vector<std::string>& sets);
 
+// The settings with further ones: the last of a key counts.
+std::vector<std::string> MergedSets(const std::vector<std::string>& sets,
+                                    const std::vector<std::string>& more);
+
 class LessonPlans {
  public:
   LessonPlans(const PluginRegistry& registry, const LessonStep& step);

@@ -3,6 +3,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -240,6 +241,53 @@ LessonGrade GradeText(const AskedQuestion& question, const std::string& text) {
   return {false, "", "not this"};
 }
 
+// What is matched with what, in the words of the course; empty of an odd number of words.
+std::map<std::string, std::string> Pairs(const AskedQuestion& question, const std::string& text) {
+  std::vector<std::string> words(1);
+  for (const char c : Lower(text)) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      words.back() += c;
+    else if (!words.back().empty())
+      words.emplace_back();
+  }
+  if (words.back().empty()) words.pop_back();
+  std::map<std::string, std::string> pairs;
+  if (words.size() % 2 != 0) return pairs;
+  for (std::string& word : words)
+    for (const auto& [other, meant] : question.same)
+      if (word == other) word = meant;
+  for (std::size_t i = 0; i < words.size(); i += 2) pairs[words[i]] = words[i + 1];
+  return pairs;
+}
+
+LessonGrade GradeMatch(const AskedQuestion& question, const std::string& text) {
+  if (text.size() > kLongest) return {false, "", "that is too long for an answer"};
+  if (Trimmed(text).empty()) return {false, "", "there is no answer"};
+  const std::map<std::string, std::string> given = Pairs(question, text),
+                                           wanted = Pairs(question, question.accepts[0]);
+  std::vector<std::string> items, missing;
+  std::size_t right = 0;
+  for (const auto& [item, place] : wanted) {
+    items.push_back(item);
+    const auto at = given.find(item);
+    if (at == given.end())
+      missing.push_back(item);
+    else if (at->second == place)
+      ++right;
+  }
+  if (right == wanted.size() && given.size() == wanted.size()) return {true, "", "right"};
+  for (const AskedSlip& slip : question.slips)
+    for (const std::string& one : slip.texts)
+      if (given == Pairs(question, one)) return {false, slip.name, slip.message};
+  if (missing.size() == wanted.size() || given.size() > wanted.size())
+    return Unreadable(
+        "that does not read as pairs",
+        absl::StrCat("\"", wanted.begin()->first, "=...\", one for each of ", Enumerate(items)));
+  if (!missing.empty())
+    return {false, "", absl::StrCat("say where the others go too: ", Enumerate(missing))};
+  return {false, "", absl::StrCat("not this: ", right, " of ", wanted.size(), " are right")};
+}
+
 }  // namespace
 
 LessonGrade GradeAnswer(const AskedQuestion& question, const std::string& answer) {
@@ -252,6 +300,8 @@ LessonGrade GradeAnswer(const AskedQuestion& question, const std::string& answer
       return GradeInteger(question, answer);
     case QuestionKind::kText:
       return GradeText(question, answer);
+    case QuestionKind::kMatch:
+      return GradeMatch(question, answer);
   }
   return {};
 }

@@ -65,7 +65,8 @@ AskedQuestion With(const PluginRegistry& registry, const LessonStep& step,
   for (const std::string& text : question.accepts)
     out.accepts.push_back(FillVariables(text, words));
   out.choices = question.choices;
-  if (question.kind == QuestionKind::kText) {
+  out.same = question.same;
+  if (question.kind == QuestionKind::kText || question.kind == QuestionKind::kMatch) {
     out.expected_shown = out.accepts.empty() ? "" : out.accepts[0];
   } else {
     const ExpressionResult answer = plans.Evaluate(FillVariables(question.answer, words));

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/lesson_step.h"
@@ -28,6 +29,7 @@ struct AskedQuestion {
   double expected = 0;  // in bytes, seconds, parameters, ...
   double tolerance = 0;
   std::vector<std::string> accepts, choices;
+  std::vector<std::pair<std::string, std::string>> same;
   std::vector<AskedSlip> slips;
   std::string expected_shown;
   std::string problem;  // of the course, not of the learner; empty when all is well

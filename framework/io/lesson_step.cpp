@@ -134,10 +134,12 @@ LessonQuestion ReadQuestion(const Value& value, const fs::path& folder, Diagnost
     q.kind = QuestionKind::kInteger;
   } else if (kind == "text") {
     q.kind = QuestionKind::kText;
+  } else if (kind == "match") {
+    q.kind = QuestionKind::kMatch;
   } else {
     diagnostics.Error("lesson.question", value.place,
                       absl::StrCat("there is no kind of question \"", kind, "\""),
-                      "kinds: number, fraction, integer, text");
+                      "kinds: number, fraction, integer, text, match");
   }
   // Two percent of a number, half a point of a fraction, nothing of a count.
   const double usual = q.kind == QuestionKind::kNumber     ? 0.02
@@ -151,6 +153,8 @@ LessonQuestion ReadQuestion(const Value& value, const fs::path& folder, Diagnost
   q.answer = table.Text("answer");
   q.accepts = table.Texts("accept");
   q.choices = table.Texts("choices");
+  if (const Value* same = table.Find("same"))
+    for (const auto& [word, meant] : same->table) q.same.emplace_back(word, meant.text);
   q.scenario = PathFrom(folder, table.Text("scenario"));
   q.sets = table.Texts("set");
   if (const Value* over = table.Find("over")) {
@@ -169,7 +173,8 @@ LessonQuestion ReadQuestion(const Value& value, const fs::path& folder, Diagnost
     slip.Done();
   }
   table.Done();
-  if (q.kind == QuestionKind::kText ? q.accepts.empty() : q.answer.empty())
+  const bool words = q.kind == QuestionKind::kText || q.kind == QuestionKind::kMatch;
+  if (words ? q.accepts.empty() : q.answer.empty())
     diagnostics.Error("lesson.question", value.place, "the question has no answer");
   return q;
 }

@@ -17,7 +17,8 @@
 
 namespace shardlab {
 
-// A scenario with some keys set otherwise. `scenario` is the path of a file.
+// A scenario with some keys set otherwise. `scenario` is the path of a file; empty: the learner's
+// plan.
 struct LessonPlan {
   std::string id;
   std::string scenario;
@@ -49,7 +50,13 @@ struct LessonSlip {
   std::string message;
 };
 
-enum class QuestionKind { kNumber, kFraction, kInteger, kText };
+enum class QuestionKind {
+  kNumber,
+  kFraction,
+  kInteger,
+  kText,
+  kMatch,  // pairs in any order: "tensor=nvlink, data=network"
+};
 
 struct LessonQuestion {
   QuestionKind kind = QuestionKind::kNumber;
@@ -58,6 +65,7 @@ struct LessonQuestion {
   std::string answer;                // expression
   std::vector<std::string> accepts;  // texts, the first is shown
   std::vector<std::string> choices;  // of a choice question, in order
+  std::vector<std::pair<std::string, std::string>> same;  // of a match: "tp" is "tensor"
   double tolerance = 0;
   std::string scenario;           // of the question's own plan, id "this"; may be empty
   std::vector<std::string> sets;  // with {variable}

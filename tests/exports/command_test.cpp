@@ -48,7 +48,7 @@ const std::vector<Case>& Cases() {
       {"fsdp", kFsdp, {}},
       {"fsdp",
        kFsdp,
-       {"accounting=operator", "precision.recipe=fsdp-mixed", "strategy.zero.offload=all"}},
+       {"accounting=operator", "precision.recipe=fsdp-mixed", "strategy.fsdp.offload=all"}},
       {"fsdp", "scenarios/70b-hybrid-shard-128-gpus.toml", {}},
       {"fsdp",
        "scenarios/7b-fsdp-8-gpus.toml",
@@ -175,6 +175,93 @@ TEST(ExportCommand, WhatAFrameworkRefusesAtItsStartIsRefusedHere) {
                                   {"precision.parameters=fp16", "precision.compute=fp16"});
   EXPECT_EQ(experts.status, 2);
   EXPECT_THAT(experts.Errors(), Contains(AllOf(HasSubstr("experts"), HasSubstr("bf16"))));
+}
+
+// So do these, which a plan may well ask for.
+TEST(ExportCommand, MegatronsRulesForHeadsExpertsAndRanksAreKept) {
+  constexpr const char* kExperts = "scenarios/mixtral-8x7b-ep8-32-gpus.toml";
+  struct Refusal {
+    const char* scenario;
+    std::vector<std::string> sets;
+    const char* says;
+  };
+  const std::vector<Refusal> refusals = {
+      {kMegatron,
+       {"strategy.tensor.degree=16", "schedule.degree=1"},
+       "8 key-value heads over the tensor ranks"},
+      {kExperts, {"mesh.order=tp-cp-ep-pp-dp"}, "set mesh.order = \"tp-cp-ep-dp-pp\""},
+      {kExperts,
+       {"model.mlp_bias=true", "model.o_bias=true", "model.qkv_bias=true"},
+       "biases beside experts"},
+      {kMegatron,
+       {"precision.parameters=fp32", "precision.compute=fp32", "precision.gradients=fp32",
+        "precision.gradient_reduce=fp32", "precision.master=none"},
+       "16 bits, not in fp32"},
+      {"scenarios/qwen3-30b-a3b-32-gpus.toml",
+       {"optimizer.plugin=sgd", "strategy.zero.offload=optimizer"},
+       "with Adam alone"},
+  };
+  for (const Refusal& c : refusals) {
+    SCOPED_TRACE(c.scenario + ::testing::PrintToString(c.sets));
+    const Exported exported = Export("megatron", c.scenario, c.sets);
+    EXPECT_EQ(exported.status, 2);
+    EXPECT_THAT(exported.Errors(), ElementsAre(HasSubstr(c.says)));
+  }
+  // Pipeline inside of the replicas, where experts have as many replicas as the rest.
+  const Exported same =
+      Export("megatron", kExperts,
+             {"mesh.order=tp-cp-ep-pp-dp", "strategy.expert.degree=1", "strategy.zero.stage=0"});
+  EXPECT_EQ(same.status, 0) << same.document.dump(2);
+  EXPECT_THAT(same.Text("train.sh"), HasSubstr("--use-tp-pp-dp-mapping"));
+  // The soft-max over one chosen expert is 1: Megatron-LM asks that it comes before the choice.
+  EXPECT_THAT(Export("megatron", kExperts, {"model.top_k=1"}).Text("train.sh"),
+              HasSubstr("--moe-router-pre-softmax"));
+}
+
+// What a framework does in another way than is planned.
+std::vector<std::string> Differences(const Exported& exported) {
+  std::vector<std::string> out;
+  for (const Json& d : exported.document.at("diagnostics"))
+    if (d.at("code") == "export.differs") out.push_back(d.at("message"));
+  return out;
+}
+
+// The correction of DeepSeek-V3's scores is learned without a gradient, where that is known to be
+// what a bias of the router is; a bias in its product has no form.
+TEST(ExportCommand, ACorrectionOfTheRoutersScoresIsABuffer) {
+  constexpr const char* kExperts = "scenarios/qwen3-30b-a3b-32-gpus.toml";
+  const Exported known = Export("megatron", kExperts, {"model.preset=moonlight-16b-a3b"});
+  EXPECT_EQ(known.status, 0) << known.document.dump(2);
+  EXPECT_THAT(Differences(known), ElementsAre(HasSubstr("buffer")));
+  for (const char* flag :
+       {"--moe-router-score-function sigmoid", "--moe-router-enable-expert-bias"})
+    EXPECT_THAT(known.Text("train.sh"), HasSubstr(flag));
+  EXPECT_THAT(Export("megatron", kExperts, {"model.router_bias=true"}).Errors(),
+              ElementsAre(HasSubstr("bias in the router's product")));
+}
+
+// DeepSeek-V3's recipe keeps inputs of products in fp8; a flag for that there is none.
+TEST(ExportCommand, WhatIsKeptInFp8IsTold) {
+  const Exported exported =
+      Export("megatron", kMegatron, {"accounting=operator", "precision.recipe=deepseek-fp8"});
+  EXPECT_EQ(exported.status, 0);
+  EXPECT_THAT(Differences(exported), Contains(AllOf(HasSubstr("fp8"), HasSubstr("backward pass"))));
+  EXPECT_THAT(exported.Text("train.sh"), HasSubstr("--fp8-recipe delayed"));
+  EXPECT_THAT(Differences(Export("megatron", kMegatron,
+                                 {"accounting=operator", "precision.recipe=megatron-fp8"})),
+              ElementsAre());
+}
+
+// Short moments are an optimizer of their own, which keeps less of the fp32 copy than is planned.
+TEST(ExportCommand, AShortCopyOfTheWeightsIsTold) {
+  const std::vector<std::string> moments = {"accounting=operator", "precision.recipe=megatron-bf16",
+                                            "precision.moments=bf16"};
+  const Exported exported = Export("megatron", kMegatron, moments);
+  EXPECT_EQ(exported.status, 0);
+  EXPECT_THAT(Differences(exported), ElementsAre(HasSubstr("2 fewer than planned")));
+  const std::string script = exported.Text("train.sh");
+  for (const char* flag : {"--use-precision-aware-optimizer", "--exp-avg-dtype bf16"})
+    EXPECT_THAT(script, HasSubstr(flag));
 }
 
 TEST(ExportCommand, EverythingThatIsImpossibleIsToldAtOnce) {

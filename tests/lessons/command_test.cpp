@@ -50,6 +50,13 @@ TEST_F(LessonCommandTest, AnAnswerMayBeginWithADash) {
   EXPECT_EQ(Ask({"check", "one-gpu-70b", ""}).at("correct"), false);
 }
 
+TEST_F(LessonCommandTest, AnAnswerMayStandBehindTheOptions) {
+  const Json asked = Ask({"check", "drill-megatron-tp", "--question", "3"});
+  EXPECT_TRUE(asked.at("correct").is_null());
+  EXPECT_EQ(Ask({"check", "drill-megatron-tp", "--question", "3", "none"}).at("correct"), true);
+  EXPECT_EQ(Ask({"check", "one-gpu-70b", "--question", "1", "14"}).at("slip"), "rounded_down");
+}
+
 TEST_F(LessonCommandTest, TheSameSeedAsksTheSame) {
   const std::vector<std::string> args = {"check", "drill-bubble", "--seed", "7"};
   EXPECT_EQ(Ask(args).at("text"), Ask(args).at("text"));
@@ -94,12 +101,35 @@ TEST_F(LessonCommandTest, AJobIsSubmittedAndReplanned) {
   EXPECT_EQ(answer.at("accepted"), true) << answer.at("reason");
   EXPECT_NEAR(answer.at("cost_seconds").get<double>(), 169.4, 0.1);
   EXPECT_EQ(answer.at("break_even_steps"), 109.0);
-  EXPECT_EQ(answer.at("done"), true);
+  EXPECT_EQ(answer.at("done"), false);  // something must have happened to the job as well
   answer = Ask({"replan", "playground-replan", "schedule.degree=1", "--event", "lost-server"});
   EXPECT_EQ(answer.at("accepted"), false);  // three replicas do not divide 128
   const std::string reason = answer.at("reason");
   EXPECT_NE(reason.find("126"), std::string::npos) << reason;
   EXPECT_NE(reason.find("129"), std::string::npos) << reason;
+  const std::vector<std::string> fsdp = {"replan",
+                                         "playground-replan",
+                                         "--event",
+                                         "lost-server",
+                                         "schedule.degree=1",
+                                         "strategy.tensor.degree=1",
+                                         "strategy.tensor.sequence_parallel=false",
+                                         "strategy.zero.stage=3",
+                                         "strategy.checkpointing.mode=full",
+                                         "training.global_batch_size=120"};
+  std::vector<std::string> worse = fsdp;  // TP8 FSDP3 fits, and waits for its gathers
+  worse[5] = "strategy.tensor.degree=8";
+  worse[6] = "strategy.tensor.sequence_parallel=true";
+  worse[8] = "strategy.checkpointing.mode=none";
+  worse.back() = "training.global_batch_size=129";
+  answer = Ask(worse);
+  EXPECT_EQ(answer.at("accepted"), true) << answer.at("reason");
+  EXPECT_EQ(answer.at("goal").at("reached"), false);
+  EXPECT_EQ(answer.at("done"), false);
+  answer = Ask(fsdp);
+  EXPECT_EQ(answer.at("accepted"), true) << answer.at("reason");
+  EXPECT_EQ(answer.at("goal").at("reached"), true) << answer.at("goal");
+  EXPECT_EQ(answer.at("done"), true);
 }
 
 TEST_F(LessonCommandTest, NothingIsWiderThanTheTerminal) {
@@ -136,6 +166,26 @@ TEST_F(LessonCommandTest, AStepIsDoneFromAPipe) {
   EXPECT_EQ(out_.find('\x1b'), std::string::npos);
 }
 
+// `set` makes a draft, `replan` alone applies it; a job that goes on as it was has no pause.
+TEST_F(LessonCommandTest, ADraftIsAppliedAndAnUnchangedJobGoesOn) {
+  Json answer = Ask({"replan", "22", "--steps", "10"});
+  EXPECT_EQ(answer.at("cost_seconds"), 0.0);
+  EXPECT_TRUE(answer.at("changes").empty());
+  EXPECT_EQ(answer.at("job").at("steps"), 10);
+  EXPECT_NEAR(answer.at("job").at("clock_seconds").get<double>(), 187.0, 0.1);
+  Ask({"set", "22", "strategy.tensor.degree=8", "strategy.tensor.sequence_parallel=true",
+       "schedule.degree=2", "strategy.zero.stage=1", "strategy.checkpointing.mode=none"});
+  answer = Ask({"replan", "22"});
+  EXPECT_NEAR(answer.at("cost_seconds").get<double>(), 169.4, 0.1);
+  EXPECT_EQ(answer.at("goal").at("reached"), true);
+  ASSERT_EQ(answer.at("changes").size(), 5u) << answer.at("changes");
+  EXPECT_EQ(answer.at("changes")[0].at("key"), "strategy.tensor.degree");
+  EXPECT_EQ(answer.at("changes")[0].at("from"), 1);
+  EXPECT_EQ(answer.at("changes")[0].at("to"), 8);
+  EXPECT_EQ(Run({"replan", "22", "strategy.checkpointing.mode=full"}), 0);
+  EXPECT_NE(out_.find("changes: recomputation none -> full"), std::string::npos) << out_;
+}
+
 // An illegal setting is told, and does not stand in the way of those that follow.
 TEST_F(LessonCommandTest, ARefusedSettingIsNoEnd) {
   EXPECT_EQ(Run({"run", "plan-3d-70b"},
@@ -143,6 +193,61 @@ TEST_F(LessonCommandTest, ARefusedSettingIsNoEnd) {
             0);
   EXPECT_NE(out_.find("no  "), std::string::npos) << out_;
   EXPECT_NE(out_.find("This step is done"), std::string::npos) << out_;
+}
+
+// Knobs have numbers of any length, and where one ends is no wrong answer.
+TEST_F(LessonCommandTest, KnobsAreTurnedToTheirEndsAndNoFurther) {
+  EXPECT_EQ(Run({"run", "3"}, "1+\n1-\n1-\n9+\n0+\nquit\n"), 0);
+  EXPECT_NE(out_.find("knob 1 has no value below this one"), std::string::npos) << out_;
+  EXPECT_NE(out_.find("there is no knob 9, only 1 to 3"), std::string::npos) << out_;
+  EXPECT_NE(out_.find("there is no knob 0"), std::string::npos) << out_;
+  EXPECT_EQ(Ask({"state", "3"}).at("set")[0], "strategy.zero.stage=0");
+  EXPECT_EQ(Ask({"check", "3", "1"}).at("tries"), 1);
+  EXPECT_EQ(Run({"run", "17"}, "10+\nquit\n"), 0);
+  EXPECT_EQ(Ask({"state", "17"}).at("set")[0], "strategy.checkpointing.mode=full") << out_;
+}
+
+TEST_F(LessonCommandTest, ALineMayTurnSeveralKnobs) {
+  EXPECT_EQ(Run({"run", "3"}, "1+ 1+\n1+ 99999999999999999999+\nquit\n"), 0);
+  EXPECT_NE(out_.find("there is no knob"), std::string::npos) << out_;
+  EXPECT_EQ(Ask({"state", "3"}).at("set")[0], "strategy.zero.stage=3") << out_;
+  EXPECT_EQ(Ask({"check", "3", "1"}).at("tries"), 1);
+}
+
+TEST_F(LessonCommandTest, AJobRunsAWholeNumberOfSteps) {
+  EXPECT_EQ(Run({"replan", "22", "--steps", "-1"}), 2);
+  EXPECT_NE(err_.find("at most 1,000,000,000 steps"), std::string::npos) << err_;
+  EXPECT_EQ(Run({"run", "22"}, "replan steps abc\nreplan steps 1e5\nquit\n"), 0);
+  EXPECT_NE(out_.find("\"abc\" is no KEY=VALUE"), std::string::npos) << out_;
+  EXPECT_NE(out_.find("\"1e5\" is no KEY=VALUE"), std::string::npos) << out_;
+  const Json job = Ask({"replan", "22", "--steps", "1000000000"}).at("job");
+  EXPECT_EQ(job.at("steps"), 1000000000);
+}
+
+// Compute and traffic of a step side by side. ZeRO-3 over 32 GPUs hides behind compute on a network
+// of whole servers, and what a single port cannot hide comes behind it.
+TEST_F(LessonCommandTest, LanesShowWhatTrafficHides) {
+  const Json rail = Ask({"state", "zero-wire"}).at("gauges");
+  EXPECT_EQ(rail.at("exposed_seconds"), 0);
+  EXPECT_NEAR(rail.at("hidden_seconds").get<double>(), 1.025, 1e-3);
+  const Json flat = Ask({"set", "zero-wire", "hardware.network=flat"}).at("gauges");
+  EXPECT_NEAR(flat.at("compute_seconds").get<double>(), 3.506, 1e-3);
+  EXPECT_NEAR(flat.at("hidden_seconds").get<double>() + flat.at("exposed_seconds").get<double>(),
+              8.202, 1e-3);
+  EXPECT_EQ(Run({"state", "zero-wire"}), 0);
+  EXPECT_NE(out_.find("traffic ==="), std::string::npos) << out_;
+  EXPECT_NE(out_.find("!!! 8.202 s"), std::string::npos) << out_;
+}
+
+// Blocks of step 19: 1.7113 GB each while they are whole, beside 41.786 GB.
+TEST_F(LessonCommandTest, WrappingMoreBlocksNeedsMoreAtOnce) {
+  const std::string one = Ask({"state", "fsdp-code"}).at("live");
+  EXPECT_NE(one.find("1 of the 80 blocks: 1.7113 GB"), std::string::npos) << one;
+  const std::string all = Ask({"set", "19", "strategy.fsdp.blocks_per_unit=80"}).at("live");
+  EXPECT_NE(all.find("80 of the 80 blocks: 136.90 GB while it is whole,\n178.69 GB"),
+            std::string::npos)
+      << all;
+  EXPECT_NE(all.find("range(0, len(layers), 80)"), std::string::npos) << all;
 }
 
 TEST_F(LessonCommandTest, AGuessComesFirstAndIsNotGraded) {

@@ -51,6 +51,8 @@ TEST(Drills, RightAnswersAreRightInEveryUnit) {
     const double x = asked.expected;
     if (asked.kind == QuestionKind::kText) {
       for (const std::string& text : asked.accepts) right.push_back("  " + text + " ");
+    } else if (asked.kind == QuestionKind::kMatch) {
+      // Nothing but its pairs.
     } else if (asked.kind == QuestionKind::kInteger) {
       right.insert(right.end(), {Digits(x), Digits(x) + ".0", " " + Digits(x) + " GPUs"});
     } else if (asked.kind == QuestionKind::kFraction) {
@@ -121,7 +123,7 @@ TEST(Drills, SlipsOfTheMainQuestionsAreAllTold) {
 
 TEST(Drills, OtherNumbersAreRefused) {
   ForEachQuestion([](const AskedQuestion& asked, const std::string& where) {
-    if (asked.kind == QuestionKind::kText) return;
+    if (asked.kind == QuestionKind::kText || asked.kind == QuestionKind::kMatch) return;
     for (const double factor : {-1.0, 0.3117, 0.9, 1.11, 3.337, 1e30}) {
       double value = asked.expected * factor;
       if (asked.kind == QuestionKind::kInteger) value = std::floor(value);
@@ -135,6 +137,29 @@ TEST(Drills, OtherNumbersAreRefused) {
       EXPECT_FALSE(GradeAnswer(asked, answer).correct) << where << " <- " << answer;
     }
   });
+}
+
+// A match is what pairs say, in any order, spelling and punctuation.
+TEST(Drills, MatchesAreReadAsPairs) {
+  const AskedQuestion asked =
+      AskQuestion(Plugins(), StepNamed("tp-inside-nvlink"), 0, std::nullopt);
+  for (const char* right :
+       {"tensor=nvlink, pipeline=network, data=network", "data=ib,tp=nvlink,pp=ib",
+        "pp=network dp=network tp=nvlink", "tensor -> NVLink; pipeline -> network; data -> network",
+        "TP: NVLink PP: InfiniBand DP: InfiniBand", "tensor nvlink pipeline network data network"})
+    EXPECT_TRUE(GradeAnswer(asked, right).correct) << right;
+  const auto message = [&](const char* answer) {
+    const LessonGrade grade = GradeAnswer(asked, answer);
+    EXPECT_FALSE(grade.correct) << answer;
+    return grade.message;
+  };
+  EXPECT_EQ(message("tensor=nvlink, pipeline=network"), "say where the others go too: data");
+  EXPECT_EQ(message("tensor=nvlink, pipeline=nvlink, data=network"), "not this: 2 of 3 are right");
+  EXPECT_EQ(message("nvlink"),
+            "that does not read as pairs; write it like \"data=...\", one for each of data, "
+            "pipeline and tensor");
+  EXPECT_EQ(GradeAnswer(asked, "dp=ib pp=ib tp=ib").slip, "");
+  EXPECT_EQ(GradeAnswer(asked, "dp=nvlink pp=ib tp=ib").slip, "data_on_nvlink");
 }
 
 TEST(Drills, WhatIsNoAnswerGetsAPoliteOne) {

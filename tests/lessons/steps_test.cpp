@@ -1,9 +1,11 @@
 // Every step of the course: its figures are filled and are the course's numbers (the unrounded
 // values that tests/golden holds), its scenario keeps its [expect], its knobs and goals work.
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -186,6 +188,47 @@ TEST(Steps, EveryKnobIsLegalSomewhereAndSaysWhyNotElsewhere) {
       EXPECT_TRUE(legal) << step.slug << " " << knob.at("key");
     }
   }
+}
+
+// The hot expert of step 15: what experts compute, hold and send grows with the load, attention
+// does not. Mixtral 8x7B, a layer and 4096 tokens: 2 experts of 3 x 4096 x 14336 parameters of the
+// layer's 394,305,536 active ones, 6 FLOPs each at 494.5 TFLOP/s; 46 of 59 bytes an element; and
+// four all-to-alls, of which 7/8 leave a GPU, at 450 GB/s.
+TEST(Steps, AHotExpertSlowsTheLayerDown) {
+  const LessonStep& step = StepNamed("expert-parallel");
+  const auto figures = [&](const std::vector<std::string>& sets) {
+    const LessonState state = StateOf(Plugins(), step, sets);
+    EXPECT_FALSE(state.planned.document.is_null()) << state.planned.Why();
+    auto plans = std::make_unique<LessonPlans>(Plugins(), step);
+    plans->SetNow(sets, state.planned.document);
+    return plans;
+  };
+  constexpr double kTokens = 4096, kExpert = 3.0 * 4096 * 14336, kLayer = 394'305'536;
+  constexpr double kOthers = kLayer - 2 * kExpert;
+  const auto compute = [&](double load) {
+    return 6 * kTokens * (kOthers + load * 2 * kExpert) / 494.5e12;
+  };
+  const auto traffic = [&](double load) {
+    return 4 * load * 2 * kTokens * 2 * 4096 * 7 / 8 / 450e9;
+  };
+  for (const double load : {1.0, 1.5, 4.0}) {
+    const auto plans = figures({"strategy.expert.imbalance=" + std::to_string(load)});
+    const auto value = [&](const char* name) { return plans->Figure(name).number.value; };
+    EXPECT_NEAR(value("now_load"), load, 1e-12);
+    EXPECT_NEAR(value("now_layer_compute_seconds"), compute(load), 1e-12);
+    EXPECT_NEAR(value("now_layer_traffic_seconds"), traffic(load), 1e-12);
+    EXPECT_NEAR(value("now_over_even"), (compute(load) + traffic(load)) / (compute(1) + traffic(1)),
+                1e-9);
+    EXPECT_NEAR(value("now_more_bytes"), 32 * 46 * kTokens * 4096 * (load - 1), 1);
+  }
+  // One expert rank waits for none.
+  const auto alone = figures({"strategy.expert.degree=1", "strategy.expert.imbalance=2"});
+  EXPECT_EQ(alone->Figure("now_load").number.value, 1);
+  EXPECT_EQ(alone->Figure("now_over_even").number.value, 1);
+  const Json knobs = StateDocument(Plugins(), step, StateOf(Plugins(), step, {})).at("knobs");
+  EXPECT_TRUE(std::any_of(knobs.begin(), knobs.end(), [](const Json& knob) {
+    return knob.at("key") == "strategy.expert.imbalance" && knob.at("values").size() >= 3;
+  }));
 }
 
 bool Reached(const LessonStep& step, const std::vector<std::string>& sets) {

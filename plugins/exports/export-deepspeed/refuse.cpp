@@ -14,8 +14,7 @@ void RefuseDegrees(const ExportInput& plan) {
                      pipeline = plan.Integer("plan.pipeline", 1);
   if (plan.Integer("plan.tensor", 1) > 1) {
     plan.Cannot("strategy.tensor.degree",
-                "a DeepSpeed configuration does not split a layer in training: that is the code of "
-                "the model",
+                "this export does not write DeepSpeed's AutoTP (tensor_parallel.autotp_size)",
                 "set strategy.tensor.degree = 1, or export megatron");
   }
   if (plan.Integer("plan.context", 1) > 1) {

@@ -22,7 +22,8 @@ std::string Wrapping(const ExportInput& plan) {
     absl::StrAppend(&text, "for layer in layers:\n    fully_shard(layer, ", how);
   } else {
     absl::StrAppend(&text, "for first in range(0, len(layers), ", blocks,
-                    "):\n    fully_shard(list(layers[first : first + ", blocks, "]), ", how);
+                    "):\n    unit = list(layers[first : first + ", blocks,
+                    "])\n    fully_shard(unit, ", how);
   }
   absl::StrAppend(&text, "fully_shard(model, ", how);
   if (prefetch > 1) {

@@ -17,8 +17,14 @@ bool Is(const ExportInput& plan, const char* name) {
   return plan.Boolean(absl::StrCat("resolved.model.", name));
 }
 
+// Whether the router's bias is a correction of sigmoid scores, as in DeepSeek-V3.
+bool CorrectsScores(const Value* known) {
+  const Value* score = known != nullptr ? known->Find("router_score") : nullptr;
+  return score != nullptr && score->text == "sigmoid";
+}
+
 // Architecture that pretrain_gpt.py cannot build; each is told where it is written.
-void Refuse(const ExportInput& plan) {
+void Refuse(const ExportInput& plan, const Value* known) {
   const auto cannot = [&](bool holds, const char* key, const char* what) {
     if (holds)
       plan.Cannot(absl::StrCat("model.", key), absl::StrCat(kVersion, "'s GPT has no ", what),
@@ -35,10 +41,13 @@ void Refuse(const ExportInput& plan) {
   cannot(Is(plan, "embedding_norm"), "embedding_norm", "norm after the embedding");
   cannot(Is(plan, "head_bias"), "head_bias", "bias of the head");
   cannot(Is(plan, "sinks"), "sinks", "attention sinks");
-  cannot(Is(plan, "router_bias"), "router_bias", "bias in the router's product");
+  cannot(Is(plan, "router_bias") && !CorrectsScores(known), "router_bias",
+         "bias in the router's product");
   cannot(Is(plan, "shared_gate"), "shared_gate", "gate of the shared experts");
   const std::string activation = plan.Text("resolved.model.activation");
   cannot(activation == "relu", "activation", "plain ReLU");
+  cannot(Dimension(plan, "experts") > 0 && Is(plan, "mlp_bias"), "mlp_bias",
+         "biases beside experts, but those of queries, keys and values");
   const bool qkv = Is(plan, "qkv_bias"), o = Is(plan, "o_bias"), mlp = Is(plan, "mlp_bias");
   cannot(o != mlp || (o && !qkv), "o_bias",
          "such mixture of biases: all, none, or of queries, keys and values alone");
@@ -106,13 +115,25 @@ void Positions(const ExportInput& plan, const Value* known, Flags* flags,
   }
 }
 
-void Experts(const ExportInput& plan, Flags* flags) {
+void Experts(const ExportInput& plan, const Value* known, Flags* flags) {
   const std::int64_t experts = Dimension(plan, "experts");
   if (experts == 0) return;
   const std::int64_t width = plan.Integer("resolved.model.expert_ffn", Dimension(plan, "ffn"));
   flags->push_back(absl::StrCat("--num-experts ", experts));
   flags->push_back(absl::StrCat("--moe-router-topk ", Dimension(plan, "top_k")));
+  // The soft-max of one score would be 1, whatever the score.
+  if (Dimension(plan, "top_k") == 1) flags->emplace_back("--moe-router-pre-softmax");
   flags->push_back(absl::StrCat("--moe-ffn-hidden-size ", width));
+  if (CorrectsScores(known)) {
+    flags->emplace_back("--moe-router-score-function sigmoid");
+    if (Is(plan, "router_bias")) {
+      flags->emplace_back("--moe-router-enable-expert-bias");
+      plan.Differs("model.router_bias",
+                   "Megatron-LM keeps the correction of the router's scores as a buffer, without "
+                   "gradient and optimizer state",
+                   "plan with model.router_bias = false for the bytes without it");
+    }
+  }
   flags->emplace_back("--moe-grouped-gemm");
   if (const std::int64_t shared = Dimension(plan, "shared_experts"); shared > 0) {
     flags->push_back(absl::StrCat("--moe-shared-expert-intermediate-size ",
@@ -142,12 +163,13 @@ void LatentAttention(const ExportInput& plan, Flags* flags) {
   flags->push_back(absl::StrCat("--qk-head-dim ", Dimension(plan, "qk_nope")));
   flags->push_back(absl::StrCat("--qk-pos-emb-head-dim ", Dimension(plan, "qk_rope")));
   flags->push_back(absl::StrCat("--v-head-dim ", Dimension(plan, "v_dim")));
+  flags->emplace_back("--qk-layernorm");  // the norms of both latents
 }
 
 }  // namespace
 
 Flags ModelFlags(const ExportInput& plan, const Value* known, std::vector<std::string>* fill) {
-  Refuse(plan);
+  Refuse(plan, known);
   const std::int64_t heads = Dimension(plan, "heads"), groups = Dimension(plan, "kv_heads"),
                      ffn = Dimension(plan, "ffn");
   Flags flags = {absl::StrCat("--num-layers ", Dimension(plan, "layers")),
@@ -164,7 +186,7 @@ Flags ModelFlags(const ExportInput& plan, const Value* known, std::vector<std::s
     flags.push_back(absl::StrCat("--kv-channels ", Dimension(plan, "head_dim")));
   }
   LatentAttention(plan, &flags);
-  Experts(plan, &flags);
+  Experts(plan, known, &flags);
   // Only models with a plain MLP name its activation.
   if (plan.Find("resolved.model.activation") == nullptr) flags.emplace_back("--swiglu");
   flags.push_back(absl::StrCat(

@@ -104,13 +104,21 @@ void StateFlags(const ExportInput& plan, Flags* flags) {
   }
 }
 
+// Tensor ranks that share an expert: those that neither hold others nor repeat it. Without expert
+// ranks these are all tensor ranks, whatever a strategy calls its own.
+std::int64_t ExpertTensor(const ExportInput& plan) {
+  const std::int64_t of_stage = plan.Integer("hardware.devices", 1) /
+                                std::max<std::int64_t>(1, plan.Integer("plan.pipeline", 1));
+  return std::max<std::int64_t>(
+      1, of_stage / (plan.Integer("plan.expert", 1) * plan.Integer("plan.expert_data", of_stage)));
+}
+
 void ExpertFlags(const ExportInput& plan, Flags* flags) {
   if (plan.Integer("resolved.model.experts") == 0) return;
   const std::int64_t tensor = plan.Integer("plan.tensor", 1);
   flags->push_back(absl::StrCat("--expert-model-parallel-size ", plan.Integer("plan.expert", 1)));
   // Left out, it is the tensor degree.
-  flags->push_back(
-      absl::StrCat("--expert-tensor-parallel-size ", plan.Integer("plan.expert_tensor", 1)));
+  flags->push_back(absl::StrCat("--expert-tensor-parallel-size ", ExpertTensor(plan)));
   flags->emplace_back("--moe-token-dispatcher-type alltoall");
   if (tensor > 1 && !plan.Boolean("plan.sequence_parallel")) {
     plan.Cannot("strategy.tensor.sequence_parallel",
@@ -124,6 +132,39 @@ void ExpertFlags(const ExportInput& plan, Flags* flags) {
   }
 }
 
+// Ranks of one stage are neighbours unless the pipeline turns faster than the replicas; then the
+// stages of the experts' replicas must be those of all others.
+void OrderFlags(const ExportInput& plan, Flags* flags) {
+  const std::string order = plan.Text("plan.mesh_order", "tp-cp-ep-dp-pp");
+  if (order == "tp-cp-ep-dp-pp") return;
+  if (order != "tp-cp-ep-pp-dp") {
+    plan.Cannot("mesh.order", absl::StrCat("Megatron-LM does not number ranks as ", order),
+                "legal: \"tp-cp-ep-dp-pp\", \"tp-cp-ep-pp-dp\"");
+    return;
+  }
+  flags->emplace_back("--use-tp-pp-dp-mapping");
+  const std::int64_t experts = plan.Integer("plan.expert", 1) * ExpertTensor(plan),
+                     others = plan.Integer("plan.tensor", 1) * plan.Integer("plan.context", 1);
+  if (plan.Integer("resolved.model.experts") == 0 || plan.Integer("plan.pipeline", 1) == 1 ||
+      experts == others)
+    return;
+  plan.Cannot("mesh.order",
+              absl::StrCat("with the pipeline inside of the replicas Megatron-LM asks for as many "
+                           "replicas of experts as of all else, so for ",
+                           others, " expert ranks x expert tensor ranks, not ", experts),
+              "set mesh.order = \"tp-cp-ep-dp-pp\"");
+}
+
+// Whether a recipe has numbers of what is kept for the backward pass.
+bool KeepsNarrower(const ExportInput& plan) {
+  const Value* constants = plan.Find("provenance");
+  if (constants == nullptr) return false;
+  return std::any_of(constants->array.begin(), constants->array.end(), [](const Value& one) {
+    const Value* name = one.Find("name");
+    return name != nullptr && name->text.rfind("precision.saved.", 0) == 0;
+  });
+}
+
 }  // namespace
 
 Flags ParallelFlags(const ExportInput& plan) {
@@ -133,6 +174,15 @@ Flags ParallelFlags(const ExportInput& plan) {
   Flags flags = {absl::StrCat("--tensor-model-parallel-size ", tensor),
                  absl::StrCat("--pipeline-model-parallel-size ", plan.Integer("plan.pipeline", 1)),
                  absl::StrCat("--context-parallel-size ", context)};
+  // Queries of each key-value head stay together, and no release of this age repeats a head.
+  const std::int64_t groups = plan.Integer("resolved.model.kv_heads");
+  if (groups > 0 && groups % tensor != 0 && plan.Integer("resolved.model.kv_lora") == 0) {
+    plan.Cannot(
+        "strategy.tensor.degree",
+        absl::StrCat("Megatron-LM core_v0.13.0 cuts the ", groups,
+                     " key-value heads over the tensor ranks, and they do not divide by ", tensor),
+        absl::StrCat("use a divisor of ", groups));
+  }
   if (tensor > 1 && plan.Boolean("plan.sequence_parallel"))
     flags.emplace_back("--sequence-parallel");
   if (tensor > 1 && plan.Number("resolved.strategy.tensor.overlap") > 0) {
@@ -151,21 +201,16 @@ Flags ParallelFlags(const ExportInput& plan) {
                                " parts over the context ranks, and ", tokens, " does not divide"),
                   absl::StrCat("use a multiple of ", 2 * context));
     }
+    // The words of Transformer Engine, which they are handed to.
     const std::string method = plan.Text("plan.context_method", "ring");
     flags.push_back(absl::StrCat("--cp-comm-type ", method == "ring"     ? "p2p"
-                                                    : method == "gather" ? "allgather"
+                                                    : method == "gather" ? "all_gather"
                                                                          : "a2a"));
   }
   ScheduleFlags(plan, &flags);
   StateFlags(plan, &flags);
   ExpertFlags(plan, &flags);
-  const std::string order = plan.Text("plan.mesh_order", "tp-cp-ep-dp-pp");
-  if (order == "tp-cp-ep-pp-dp") {
-    flags.emplace_back("--use-tp-pp-dp-mapping");
-  } else if (order != "tp-cp-ep-dp-pp") {
-    plan.Cannot("mesh.order", absl::StrCat("Megatron-LM does not number ranks as ", order),
-                "legal: \"tp-cp-ep-dp-pp\", \"tp-cp-ep-pp-dp\"");
-  }
+  OrderFlags(plan, &flags);
   return flags;
 }
 
@@ -213,16 +258,25 @@ Flags PrecisionFlags(const ExportInput& plan) {
     return plan.Text(absl::StrCat("plan.precision.", name));
   };
   const std::string weights = dtype("parameters"), compute = dtype("compute"),
-                    gradients = dtype("gradients"), moments = dtype("moments");
+                    gradients = dtype("gradients"), moments = dtype("moments"),
+                    master = dtype("master");
+  const bool shorter = moments != "fp32";
   Flags flags;
   if (weights == "bf16" || weights == "fp16") {
     flags.push_back(absl::StrCat("--", weights));
-    if (dtype("master") != "fp32") {
+    // With short moments the copy is what a bf16 weight lacks of fp32: 2 bytes.
+    const bool rest = shorter && weights == "bf16";
+    if (rest && master == "fp32") {
+      plan.Differs("precision.master",
+                   "with short moments Megatron-LM and Transformer Engine 2.1 keep only those 2 "
+                   "bytes of the fp32 copy that the bf16 weight lacks, 2 fewer than planned",
+                   "plan with precision.master = \"bf16\" for its own accounts");
+    } else if (master != "fp32" && !(rest && master == "bf16")) {
       plan.Cannot("precision.master",
                   absl::StrCat("Megatron-LM keeps an fp32 copy of ", weights, " weights"),
                   "set precision.master = \"fp32\"");
     }
-  } else if (weights == "fp32" && dtype("master") != "none") {
+  } else if (weights == "fp32" && master != "none") {
     plan.Cannot("precision.master", "Megatron-LM keeps no second copy of fp32 weights",
                 "set precision.master = \"none\"");
   } else if (weights != "fp32") {
@@ -239,11 +293,19 @@ Flags PrecisionFlags(const ExportInput& plan) {
   }
   if (compute == "fp8") {
     flags.emplace_back("--fp8-format hybrid");
+    flags.emplace_back("--fp8-recipe delayed");
+    if (KeepsNarrower(plan)) {
+      plan.Differs("precision.recipe",
+                   "the plan keeps inputs in fp8 for the backward pass, and Megatron-LM "
+                   "core_v0.13.0 has no flag for what is kept: Transformer Engine decides",
+                   "plan with precision.recipe = \"megatron-fp8\" to have them in bf16");
+    }
   } else if (compute != weights) {
     plan.Cannot(
         "precision.compute",
         absl::StrCat("Megatron-LM computes in the weights' dtype, ", weights, ", not in ", compute),
-        absl::StrCat("set precision.compute = \"", weights, "\""));
+        weights == "fp32" ? "set precision.recipe = \"megatron-bf16\""
+                          : absl::StrCat("set precision.compute = \"", weights, "\""));
   }
   // bf16 alone means that gradients are summed and reduced in 4 bytes; fp16 alone that they are
   // not.
@@ -262,9 +324,13 @@ Flags PrecisionFlags(const ExportInput& plan) {
                 absl::StrCat("Megatron-LM reduces gradients as it keeps them, in ", gradients),
                 absl::StrCat("set precision.gradient_reduce = \"", gradients, "\""));
   }
-  const bool shorter = moments != "fp32";
   if (shorter || plan.Text("plan.offload", "none") == "optimizer") {
     flags.emplace_back("--use-precision-aware-optimizer");
+    if (plan.Text("plan.optimizer") != "adam") {
+      plan.Cannot(shorter ? "precision.moments" : "strategy.zero.offload",
+                  "Megatron-LM keeps short moments, and state on the host, with Adam alone",
+                  "set optimizer.plugin = \"adam\"");
+    }
   }
   if (shorter && (moments == "bf16" || moments == "fp16") && plan.Integer("plan.zero_stage") == 1) {
     flags.push_back(absl::StrCat("--exp-avg-dtype ", moments));
@@ -275,9 +341,12 @@ Flags PrecisionFlags(const ExportInput& plan) {
                              " moments only in its distributed optimizer, as bf16 or fp16"),
                 "set precision.moments = \"fp32\", or strategy.zero.stage = 1 with bf16");
   }
-  flags.push_back(plan.Text("resolved.training.attention") == "fused"
-                      ? "--attention-backend flash"
-                      : "--attention-backend unfused");
+  const bool fused = plan.Text("resolved.training.attention") == "fused";
+  flags.emplace_back(fused ? "--attention-backend flash" : "--attention-backend unfused");
+  if (fused && weights == "fp32") {
+    plan.Cannot("training.attention", "FlashAttention works in 16 bits, not in fp32",
+                "set training.attention = \"eager\", or precision.recipe = \"megatron-bf16\"");
+  }
   return flags;
 }
 

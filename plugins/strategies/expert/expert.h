@@ -139,9 +139,10 @@ class Expert final : public Strategy {
     return t.role() == TensorRole::kRouted && t.Has("expert");
   }
 
-  // Of the busiest rank, on which the others wait. No expert can have more than all tokens.
+  // Of the busiest rank, on which the others wait. No expert can have more than all tokens, and of
+  // one rank none is busier.
   void Load(Editor& edit) const {
-    const double load = capacity_factor_ > 0 ? capacity_factor_ : imbalance_;
+    const double load = capacity_factor_ > 0 ? capacity_factor_ : degree_ > 1 ? imbalance_ : 1;
     if (load == 1) return;
     edit.Scale(IsRouted, std::min(load, 1 / Density(edit.program())));
   }

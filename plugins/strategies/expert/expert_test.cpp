@@ -181,6 +181,9 @@ TEST(Expert, TheBusiestRankHasMoreButNeverAll) {
                                                {"imbalance = 64", 1}};
   for (const auto& [toml, density] : cases)
     EXPECT_DOUBLE_EQ(Named(Apply("degree = 8\n" + toml), "sent").scale, density) << toml;
+  // A single rank is as busy as the mean, but pads all the same.
+  EXPECT_DOUBLE_EQ(Named(Apply("imbalance = 1.5"), "sent").scale, 0.25);
+  EXPECT_DOUBLE_EQ(Named(Apply("capacity_factor = 2"), "sent").scale, 0.5);
 }
 
 TEST(Expert, AModelWithoutExpertsIsWarnedOf) { Apply("degree = 8", true, /*dense=*/true); }
