@@ -163,6 +163,7 @@ class Explainer final : ExplainWords {
         of_layer += w_.blocks[row.block];
         entry.author = Author(program_.tensor(row.tensor).state_author);
       }
+      if (entry.author.empty()) continue;  // no such rows
       entry.row = absl::StrCat(bucket ? "bucket of gradients of " : "whole gradients of ",
                                program_.classes[worst].name);
       entry.formula = absl::StrCat(LayersText(layers), ShortNumber(of_layer), " B");
