@@ -449,7 +449,7 @@ bool HoldsAsMuch(const Plan& plan, int rank, const CompiledOrder* order) {
   if (order == nullptr) return true;
   const std::int32_t* const held = &order->in_flight[Size(rank * plan.chunks)];
   return std::equal(held, held + plan.chunks, held - plan.chunks) &&
-         (!order->splits_backward || order->states[Size(rank)] == order->states[Size(rank - 1)]);
+         (order->states.empty() || order->states[Size(rank)] == order->states[Size(rank - 1)]);
 }
 
 // The same with its parts, for the one rank that is reported.

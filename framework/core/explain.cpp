@@ -24,6 +24,7 @@ class Explainer final : ExplainWords {
     const Summary summary = Summarize(c_, plan_, order_, w_);
     out_.evaluation = summary.evaluation;
     out_.exposed_pipeline = summary.exposed_pipeline;
+    out_.hidden_pipeline = summary.hidden_pipeline;
     out_.own_bubble = summary.own_bubble;
     out_.recompute_flops_share = summary.recompute_flops_share;
     for (int r = 0; r < plan_.pipeline; ++r) {

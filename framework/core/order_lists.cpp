@@ -203,7 +203,8 @@ void CountHeld(const ScheduleOrder& lists, const std::vector<Repetition>& skip,
     });
     out->in_flight_until_i[r] = until_i.most();
   }
-  if (!out->splits_backward) return;
+  // One chunk of which nothing waits holds most when most is in flight.
+  if (!out->splits_backward && s.chunks == 1) return;
   out->states.resize(lists.size());
   for (std::size_t r = 0; r < lists.size(); ++r)
     out->states[r] = StatesOf(lists[r], Of(skip, r), s.chunks);

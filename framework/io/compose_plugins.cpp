@@ -63,7 +63,7 @@ void ComposePlugins::Init(const Loaded& loaded, const std::string& kind, const P
     return ReadTomlFile(files->PathOf(file), *diagnostics);
   };
   context.read_user_text = [files, diagnostics](const std::string& file) {
-    return ReadTextFile(files->PathOf(file), *diagnostics);
+    return ReadTextFile(files->PathOf(file), *diagnostics, kMaximumDataBytes);
   };
   context.read_table = [diagnostics](const Value& table, const std::vector<std::string>& reserved,
                                      const std::function<void(ParameterVisitor&)>& visit) {

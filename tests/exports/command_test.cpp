@@ -240,6 +240,24 @@ TEST(ExportCommand, ACorrectionOfTheRoutersScoresIsABuffer) {
               ElementsAre(HasSubstr("bias in the router's product")));
 }
 
+// Tokens that cross to each server once are DeepEP's; 32 expert ranks are on 4 servers, the groups
+// of which routing chooses some.
+TEST(ExportCommand, TokensThatCrossOnceGoThroughTheFlexibleDispatcher) {
+  constexpr const char* kExperts = "scenarios/qwen3-30b-a3b-32-gpus.toml";
+  const std::vector<std::string> once = {
+      "schedule.degree=1", "strategy.tensor.degree=1", "strategy.expert.degree=32",
+      "strategy.expert.dispatch=each-server", "strategy.expert.servers_per_token=2"};
+  const Exported exported = Export("megatron", kExperts, once);
+  ASSERT_EQ(exported.status, 0) << exported.document.dump(2);
+  for (const char* flag : {"--moe-token-dispatcher-type flex", "--moe-enable-deepep",
+                           "--moe-router-num-groups 4", "--moe-router-group-topk 2"})
+    EXPECT_THAT(exported.Text("train.sh"), HasSubstr(flag));
+  std::vector<std::string> padded = once;
+  padded.emplace_back("strategy.expert.capacity_factor=1.5");
+  EXPECT_THAT(Export("megatron", kExperts, padded).Errors(),
+              ElementsAre(HasSubstr("all-to-all dispatcher only")));
+}
+
 // DeepSeek-V3's recipe keeps inputs of products in fp8; a flag for that there is none.
 TEST(ExportCommand, WhatIsKeptInFp8IsTold) {
   const Exported exported =

@@ -113,13 +113,55 @@ std::int64_t ExpertTensor(const ExportInput& plan) {
       1, of_stage / (plan.Integer("plan.expert", 1) * plan.Integer("plan.expert_data", of_stage)));
 }
 
+// Servers that the ranks of the experts are on.
+std::int64_t ExpertServers(const ExportInput& plan) {
+  const Value* const rows = plan.Find("communication");
+  for (std::size_t i = 0; rows != nullptr && i < rows->array.size(); ++i) {
+    const Value& row = rows->array[i];
+    const Value *const axis = row.Find("axis"), *const spans = row.Find("spans");
+    if (axis == nullptr || axis->text != "expert" || spans == nullptr || spans->array.empty())
+      continue;
+    return static_cast<std::int64_t>(spans->array.back().number / spans->array.front().number);
+  }
+  return 1;
+}
+
+void DispatchFlags(const ExportInput& plan, Flags* flags) {
+  const bool together = plan.Text("resolved.strategy.expert.dispatch") == "each-server";
+  if (!together || plan.Integer("plan.expert", 1) == 1) {
+    flags->emplace_back("--moe-token-dispatcher-type alltoall");
+    return;
+  }
+  // Token weights in fp32 are what DeepEP sends.
+  flags->emplace_back("--moe-token-dispatcher-type flex");
+  flags->emplace_back("--moe-enable-deepep");
+  flags->emplace_back("--moe-router-dtype fp32");
+  if (plan.Number("resolved.strategy.expert.capacity_factor") > 0) {
+    plan.Cannot("strategy.expert.capacity_factor",
+                "Megatron-LM drops and pads tokens with the all-to-all dispatcher only",
+                "set strategy.expert.dispatch = \"each-expert\", or leave capacity_factor out");
+  }
+  const std::int64_t most = plan.Integer("resolved.strategy.expert.servers_per_token");
+  const std::int64_t servers = ExpertServers(plan);
+  if (most == 0 || most >= servers) return;
+  const std::int64_t experts = plan.Integer("resolved.model.experts");
+  if (experts % servers != 0) {
+    plan.Cannot("strategy.expert.servers_per_token",
+                absl::StrCat("Megatron-LM routes to groups of equal size, and ", experts,
+                             " experts do not divide by ", servers, " servers"),
+                "leave servers_per_token out");
+  }
+  flags->push_back(absl::StrCat("--moe-router-num-groups ", servers));
+  flags->push_back(absl::StrCat("--moe-router-group-topk ", most));
+}
+
 void ExpertFlags(const ExportInput& plan, Flags* flags) {
   if (plan.Integer("resolved.model.experts") == 0) return;
   const std::int64_t tensor = plan.Integer("plan.tensor", 1);
   flags->push_back(absl::StrCat("--expert-model-parallel-size ", plan.Integer("plan.expert", 1)));
   // Left out, it is the tensor degree.
   flags->push_back(absl::StrCat("--expert-tensor-parallel-size ", ExpertTensor(plan)));
-  flags->emplace_back("--moe-token-dispatcher-type alltoall");
+  DispatchFlags(plan, flags);
   if (tensor > 1 && !plan.Boolean("plan.sequence_parallel")) {
     plan.Cannot("strategy.tensor.sequence_parallel",
                 "Megatron-LM asks for sequence parallelism where experts meet tensor parallelism",
