@@ -141,7 +141,9 @@ std::vector<std::int32_t> StatesOf(const std::vector<Work>& list, const Repetiti
     if (pair || work.kind == WorkKind::kF) ++of(work.chunk, 0);
     if (work.kind == WorkKind::kI) ++of(work.chunk, 1);
     if (whole) of(backward, 2) = 1;
-    states.Add(now);
+    // What a forward pass or an input gradient adds is there at the start of the next work, too.
+    const bool frees = whole || work.kind == WorkKind::kW;
+    if (frees || &work == &list.back()) states.Add(now);
     if (whole) of(backward, 2) = 0;
     if (whole || work.kind == WorkKind::kW) --of(backward, 0);
     if (work.kind == WorkKind::kW) --of(work.chunk, 1);

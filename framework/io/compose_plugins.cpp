@@ -93,7 +93,10 @@ void ComposePlugins::Init(const Loaded& loaded, const std::string& kind, const P
 }
 
 void ComposePlugins::Resolve(const Loaded& loaded, nlohmann::ordered_json& into) {
-  if (memory_ != nullptr) return;
+  if (memory_ == nullptr) ResolveAlways(loaded, into);
+}
+
+void ComposePlugins::ResolveAlways(const Loaded& loaded, nlohmann::ordered_json& into) {
   into["plugin"] = loaded.name;
   ParameterResolver resolver(&into);
   loaded.plugin->Visit(resolver);

@@ -16,12 +16,21 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kMostLayouts = 128;  // of a thread; some hundred kilobytes each
 constexpr std::size_t kMostSplits = 64;
 
+// What tells schedules apart: the plugin and its own parameters.
+std::string ScheduleText(const ComposedScenario& composed) {
+  const auto found = composed.resolved.find("schedule");
+  if (found == composed.resolved.end()) return "";
+  Json schedule = *found;
+  for (const char* key : {"degree", "chunks", "layers", "balance", "count_ends", "transfers"})
+    schedule.erase(key);
+  return schedule.dump();
+}
+
 }  // namespace
 
-int SweepOrders::IndexOf(const std::shared_ptr<const Schedule>& schedule) {
+int SweepOrders::IndexOf(const std::string& schedule) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const int next = static_cast<int>(schedules_.size());
-  return schedules_.emplace(schedule, next).first->second;
+  return index_.emplace(schedule, static_cast<int>(index_.size())).first->second;
 }
 
 SweepOrders::Pointer SweepOrders::Of(const Schedule& schedule, int index,
@@ -68,7 +77,7 @@ SweepLayout::SweepLayout(ComposedScenario composed, bool stated_chunks, SweepOrd
                          SweepConstants* constants)
     : composed_(std::move(composed)),
       orders_(orders),
-      schedule_(orders->IndexOf(composed_.composition->schedule)),
+      schedule_(orders->IndexOf(ScheduleText(composed_))),
       workspace_(*composed_.composition),
       all_constants_(constants) {
   default_chunks_ = !stated_chunks && composed_.request.chunks == DefaultChunks();

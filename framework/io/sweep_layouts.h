@@ -32,8 +32,8 @@ namespace shardlab {
 class SweepOrders final {
  public:
   using Pointer = std::shared_ptr<const CompiledOrder>;
-  // The number of a schedule with its parameters: compositions() makes each once.
-  int IndexOf(const std::shared_ptr<const Schedule>& schedule);
+  // The number of a schedule with its parameters.
+  int IndexOf(const std::string& schedule);
   // Null where the schedule gives no possible order.
   Pointer Of(const Schedule& schedule, int index, const ScheduleShape& shape);
   // What the compositions of the sweep have in common.
@@ -42,8 +42,7 @@ class SweepOrders final {
  private:
   static constexpr std::size_t kMostBytes = std::size_t{32} << 20;
   std::mutex mutex_;
-  std::map<std::shared_ptr<const Schedule>, int>
-      schedules_;  // held, so that none takes another's place
+  std::map<std::string, int> index_;
   std::map<std::tuple<int, int, int, int>, Pointer> orders_;
   std::size_t bytes_ = 0;
   ComposeMemory compositions_;
