@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -204,6 +205,27 @@ Repetition RepetitionOf(const List& list, int chunks) {
           stretch->length};
 }
 
+// Which pairs there are, and how many of each on each rank.
+void CountPairs(const ScheduleOrder& lists, const std::vector<Repetition>& skip,
+                CompiledOrder* out) {
+  std::map<std::pair<int, int>, std::vector<std::int32_t>> counts;
+  for (std::size_t r = 0; r < lists.size(); ++r) {
+    const std::int32_t* const stage = &out->stage_of[r * Size(out->shape.chunks)];
+    for (std::size_t i = 0; i < lists[r].size(); ++i) {
+      if (i == skip[r].at && skip[r].to > skip[r].at) i = skip[r].to - skip[r].length;
+      const Work& w = lists[r][i];
+      if (w.kind != WorkKind::kFB) continue;
+      std::vector<std::int32_t>& of = counts[{stage[w.chunk], stage[w.backward_chunk]}];
+      of.resize(lists.size());
+      ++of[r];
+    }
+  }
+  for (const auto& [pair, of] : counts) out->pairs.push_back(pair);
+  for (std::size_t r = 0; r < lists.size(); ++r) {
+    for (const auto& [pair, of] : counts) out->pair_counts.push_back(of[r]);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<CompiledOrder> OutlineOrder(const Schedule& schedule, const ScheduleShape& shape) {
@@ -214,17 +236,7 @@ absl::StatusOr<CompiledOrder> OutlineOrder(const Schedule& schedule, const Sched
   for (const List& list : lists) skip.push_back(RepetitionOf(list, shape.chunks));
   if (absl::Status status = PlaceLists(schedule, lists, skip, &out); !status.ok()) return status;
   CountHeld(lists, skip, &out);
-  for (std::size_t r = 0; r < lists.size(); ++r) {
-    const std::int32_t* const stage = &out.stage_of[r * Size(shape.chunks)];
-    for (std::size_t i = 0; i < lists[r].size(); ++i) {
-      if (i == skip[r].at && skip[r].to > skip[r].at) i = skip[r].to - skip[r].length;
-      const Work& w = lists[r][i];
-      if (w.kind != WorkKind::kFB) continue;
-      const std::pair<int, int> pair(stage[w.chunk], stage[w.backward_chunk]);
-      if (std::find(out.pairs.begin(), out.pairs.end(), pair) == out.pairs.end())
-        out.pairs.push_back(pair);
-    }
-  }
+  CountPairs(lists, skip, &out);
   return out;
 }
 
