@@ -108,8 +108,9 @@ class GridReader {
     for (const DegreeOffer& offer : offers_.degrees) {
       if (!offer.every_plan) EraseKey(&bare_.root, "strategy." + offer.table);
     }
+    // With a memory there would be no defaults.
     ComposedScenario composed =
-        ComposeScenario(registry_, bare_, &diagnostics_, ComposeWhat::kCompositionOnly, &memory_);
+        ComposeScenario(registry_, bare_, &diagnostics_, ComposeWhat::kCompositionOnly);
     if (composed.composition == nullptr) return;
     const Composition& c = *composed.composition;
     file_schedule_ = {c.schedule_name, c.schedule, std::nullopt, 0};
