@@ -162,11 +162,20 @@ class PlanMaker {
   }
 
   void Keep(std::vector<int> split) {
-    const auto known = std::find_if(splits_->begin(), splits_->end(),
-                                    [&](const LayerSplit& s) { return s.layers == split; });
+    // The same numbers of layers may be other classes: where a rank holds both ends, or so many
+    // layers of each rank are treated differently.
+    const auto& classes = c_.edited.program.classes;
+    const bool by_shape = std::any_of(classes.begin(), classes.end(), [](const LayerClass& row) {
+      return row.both_ends.valid() || row.per_rank > 0;
+    });
+    std::vector<double> counts;
+    if (by_shape) counts = CountClasses(split);
+    const auto known = std::find_if(splits_->begin(), splits_->end(), [&](const LayerSplit& s) {
+      return s.layers == split && (!by_shape || s.counts == counts);
+    });
     plan_.split = static_cast<std::int32_t>(known - splits_->begin());
     if (known == splits_->end()) {
-      std::vector<double> counts = CountClasses(split);
+      if (!by_shape) counts = CountClasses(split);
       std::vector<std::int32_t> alike = Alike(counts, split.size());
       splits_->push_back({std::move(split), std::move(counts), std::move(alike)});
     }

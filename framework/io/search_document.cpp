@@ -39,8 +39,11 @@ double ObjectiveOf(const SearchGrid& grid, const Found& found) {
 std::string ShortKeys(const Json& keys) {
   std::vector<std::string> parts;
   for (const auto& [key, value] : keys.items()) {
-    parts.push_back(absl::StrCat("--set ", key, "=",
-                                 value.is_string() ? value.get<std::string>() : value.dump()));
+    // A shell would take lists apart.
+    const char* quote = value.is_array() ? "'" : "";
+    parts.push_back(absl::StrCat("--set ", quote, key, "=",
+                                 value.is_string() ? value.get<std::string>() : value.dump(),
+                                 quote));
   }
   return absl::StrJoin(parts, " ");
 }

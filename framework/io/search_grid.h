@@ -12,39 +12,33 @@
 // powers of two and leave 1,024 tokens a rank; ZeRO 0 and 1, FSDP over the domain and over all;
 // recomputation none, selective, full and of a quarter, half and three quarters of the layers;
 // 1F1B, interleaved and ZB-H1; expert degrees with experts whole or cut like the rest.
+//
+// What the file says is tried beside that: its schedule, with its chunks and its split of layers,
+// its degrees, micro-batch, sharding and recomputation. A choice of recomputation that agrees with
+// the file has the other keys of the file's table (docs/decisions/0027).
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "io/condition.h"
 #include "io/plugin_registry.h"
 #include "io/scenario.h"
 #include "io/search_offers.h"
+#include "io/search_pipelines.h"
+#include "io/search_table.h"
 #include "io/sweep_table.h"
 
 namespace shardlab {
-
-enum class Objective { kStepSeconds, kTokensPerSecondPerDevice, kCost };
-const char* Name(Objective objective);
-const std::vector<std::string>& ObjectiveNames();
-std::optional<Objective> ParseObjective(const std::string& name);
 
 // One key with one value, of a strategy that shards state. No table: as the scenario has it.
 struct Sharding {
   std::string table, key;
   Value value;
-};
-struct Pipeline {
-  std::string schedule;
-  int degree = 1, chunks = 1;
-  bool count_ends = false;
-  int layers = 0;  // of the largest rank
-  friend bool operator==(const Pipeline&, const Pipeline&) = default;
 };
 
 inline constexpr std::size_t kMostSearchAxes = 6;
@@ -67,7 +61,7 @@ enum class Second : std::uint8_t { kNoAxis, kOne, kAnother };
 struct SearchGroup {
   Sharding sharding;
   std::vector<Choice> choices;
-  int share = 0;  // layers of a rank, where a choice is a share of them
+  int share = 0;  // layers of a rank, where a choice is a number of them
   std::array<Second, kMostSearchAxes> second{};  // [axis], of those that have one
   std::vector<Pipeline> pipelines;
 };
@@ -88,6 +82,9 @@ struct SearchGrid {
   std::vector<int> micro_batch;
   std::vector<std::string> sharding_tables;  // of which a point has one
   std::vector<SearchGroup> groups;           // of one combination of `vary`: all have the same
+  FileSplit file_split;                      // of the pipelines that are split as_file
+  // Of a schedule the keys of the file's [schedule] that it does not have.
+  std::map<std::string, std::vector<std::string>> foreign_keys;
   Objective objective = Objective::kStepSeconds;
   double min_headroom = 0;
   std::optional<Condition> when;
@@ -101,6 +98,8 @@ struct SearchGrid {
     return groups[static_cast<std::size_t>(group % groups_each())];
   }
   std::int64_t OtherOf(int group) const { return group / groups_each(); }  // combination of `vary`
+  // Whether a schedule's own parameters may differ from one combination of `vary` to the other.
+  bool VariesSchedules() const;
 
   std::int64_t size() const;
   std::int64_t SizeOf(const SearchGroup& group) const;
@@ -135,6 +134,8 @@ void EachPoint(const SearchGrid& grid, int group, std::int64_t first, Visitor vi
 std::optional<SearchGrid> ReadSearchGrid(const PluginRegistry& registry, const Scenario& scenario,
                                          Diagnostics* diagnostics);
 
+// Puts a value under a dotted key.
+void SetKey(Value* root, const std::string& key, Value value);
 // Takes a dotted key out of the tables, where it is in them.
 void EraseKey(Value* root, const std::string& path);
 

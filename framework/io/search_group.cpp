@@ -60,8 +60,8 @@ class GroupSearch {
     split_of_.assign(group_->pipelines.size(), -1);
     refusals_.assign(group_->pipelines.size(), {});
     schedules_.clear();
-    for (const Pipeline& pipeline : group_->pipelines)
-      schedules_.push_back(&prepared_.schedules.at(pipeline.schedule));
+    for (std::size_t p = 0; p < group_->pipelines.size(); ++p)
+      schedules_.push_back(&prepared_.Of(grid_, group, p));
     for (const Degrees& degrees : grid_.DegreesOf(*group_)) {
       point_.degrees = degrees;
       for (const auto& [degree, pipelines] : by_degree) {
@@ -80,6 +80,7 @@ class GroupSearch {
     for (std::size_t a = 0; a < grid_.axes.size(); ++a)
       made.degrees[a] = grid_.Has(*group_, a) ? 2 : 1;
     made.micro_batch = 1;
+    made.pipeline = static_cast<int>(prepared_.Makes(grid_, made.group));
     Diagnostics diagnostics;
     composed_ = ComposeScenario(registry_, ScenarioOf(grid_, made), &diagnostics,
                                 ComposeWhat::kCompositionOnly, &prepared_.compositions);
@@ -88,6 +89,12 @@ class GroupSearch {
       return false;
     }
     request_ = composed_.request;
+    if (group_->pipelines[static_cast<std::size_t>(made.pipeline)].as_file) {
+      request_.layers.clear();
+      request_.balance = Balance::kEven;
+    }
+    stated_layers_ = request_.layers;
+    stated_balance_ = request_.balance;
     workspace_ = std::make_unique<Workspace>(*composed_.composition);
     capacity_ = composed_.composition->hardware->machine().memory.value();
     if (options_.bounds) workspace_->most_bytes = kNear * capacity_;
@@ -212,7 +219,9 @@ class GroupSearch {
       const std::string& refusal = Refusal(p, schedule, shape);
       if (!refusal.empty()) return Illegal("schedule.refused", refusal);
     }
-    if (split_of_[p] < 0 && !Split(p, plan)) return;
+    // One that is balanced by time or memory depends on the plan.
+    const Balance balance = pipeline.as_file ? grid_.file_split.balance : stated_balance_;
+    if ((split_of_[p] < 0 || balance != Balance::kEven) && !Split(p, plan)) return;
     plan.split = split_of_[p];
     Consider(schedule, plan);
   }
@@ -262,8 +271,9 @@ class GroupSearch {
           plan.micro_batch_size != costs_of_.micro_batch_size)
         costs_known_ = false;
       point_ = next.point;
-      const Pipeline& pipeline = group_->pipelines[static_cast<std::size_t>(point_.pipeline)];
-      const NamedSchedule& schedule = prepared_.schedules.at(pipeline.schedule);
+      const auto p = static_cast<std::size_t>(point_.pipeline);
+      const Pipeline& pipeline = group_->pipelines[p];
+      const NamedSchedule& schedule = *schedules_[p];
       composed_.composition->schedule = schedule.schedule;
       composed_.composition->schedule_name = pipeline.schedule;
       Costs(plan);
@@ -313,7 +323,10 @@ class GroupSearch {
     Composition& c = *composed_.composition;
     PlanRequest& request = request_;
     request.chunks = pipeline.chunks;
-    request.count_ends = pipeline.count_ends;
+    const FileSplit& file = grid_.file_split;
+    request.count_ends = pipeline.as_file ? file.count_ends : pipeline.count_ends;
+    request.layers = pipeline.as_file ? file.layers : stated_layers_;
+    request.balance = pipeline.as_file ? file.balance : stated_balance_;
     request.micro_batch_size = plan.micro_batch_size;
     Diagnostics diagnostics;
     std::optional<std::int32_t> made;
@@ -428,6 +441,8 @@ class GroupSearch {
   ComposedScenario composed_;
   bool tried_ = false;
   PlanRequest request_;
+  std::vector<int> stated_layers_;  // where `vary` states them
+  Balance stated_balance_ = Balance::kEven;
   std::unique_ptr<Workspace> workspace_;
   std::string composing_code_, composing_message_;
   std::vector<const NamedSchedule*> schedules_;  // [pipeline]

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/compose_memory.h"
@@ -29,10 +30,15 @@ struct OtherFacts {
 };
 
 struct Prepared {
-  std::map<std::string, NamedSchedule> schedules;
+  // By name and by combination of `vary`, 0 where all have the same.
+  std::map<std::pair<std::string, std::int64_t>, NamedSchedule> schedules;
   std::vector<OtherFacts> others;
   SearchOrders orders;
   ComposeMemory compositions;
+
+  const NamedSchedule& Of(const SearchGrid& grid, int group, std::size_t pipeline) const;
+  // The first pipeline of a group whose schedule can be made; the first one if there is none.
+  std::size_t Makes(const SearchGrid& grid, int group) const;
 };
 
 void Prepare(const PluginRegistry& registry, const SearchGrid& grid, Prepared* prepared);

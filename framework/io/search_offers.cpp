@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -18,8 +19,11 @@ class OfferReader {
 
   SearchOffers Run() {
     for (const std::string& name : registry_.Names("schedule")) {
-      const std::optional<Value> file = File("schedule", name, {"chunks"});
-      if (file) offers_.schedules.push_back({name, Boolean(*file, "chunks")});
+      const std::optional<Value> file = File("schedule", name, {"chunks", "default"});
+      if (file)
+        offers_.schedules.push_back(
+            {name, Boolean(*file, "chunks"),
+             file->Find("default") == nullptr || Boolean(*file, "default")});
     }
     for (const std::string& name : registry_.Names("strategy")) {
       const std::optional<Value> file =
@@ -126,6 +130,45 @@ class OfferReader {
 };
 
 }  // namespace
+
+void AddChoiceOfFile(const Value& table, ChoiceOffer* offer) {
+  if (table.kind != Value::kTable || table.table.empty()) return;
+  const auto settings = [](const Choice& choice) {
+    std::map<std::string, std::string> text;
+    for (const auto& [key, value] : choice.settings) text[key] = ToToml(value);
+    return text;
+  };
+  Choice own;
+  std::map<std::string, std::string> said;  // of the keys that choices set
+  for (const auto& [key, value] : table.table) {
+    const std::string full = absl::StrCat("strategy.", offer->table, ".", key);
+    own.settings.emplace_back(full, value);
+    if (std::find(offer->keys.begin(), offer->keys.end(), full) != offer->keys.end())
+      said[full] = ToToml(value);
+  }
+  for (Choice& choice : offer->choices) {
+    if (choice.share_key.empty() && settings(choice) == said) {
+      choice.settings = std::move(own.settings);
+      return;
+    }
+  }
+  // A number of layers may be a share of them in some pipelines.
+  for (const Choice& choice : offer->choices) {
+    if (choice.share_key.empty()) continue;
+    const auto number =
+        std::find_if(own.settings.begin(), own.settings.end(),
+                     [&](const auto& entry) { return entry.first == choice.share_key; });
+    if (number == own.settings.end() || number->second.kind != Value::kInteger) continue;
+    std::map<std::string, std::string> with = settings(choice);
+    with[choice.share_key] = ToToml(number->second);
+    if (with != said) continue;
+    own.share_key = choice.share_key;
+    own.stated = static_cast<int>(number->second.integer);
+    own.settings.erase(number);
+    break;
+  }
+  offer->choices.push_back(std::move(own));
+}
 
 SearchOffers ReadSearchOffers(const PluginRegistry& registry, Diagnostics* diagnostics) {
   return OfferReader(registry, diagnostics).Run();

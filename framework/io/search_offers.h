@@ -17,7 +17,9 @@
 //   key = "stage", values = [0, 1]   one table that shards state at a time; "domain" is a number
 //   left_over = "KEY"            a degree that is what the others leave: taken out of the file
 //   choices = [{mode = "full", layers = {quarters = 1}}, ...]   of which a plan has one
-// Of a schedule: chunks = true | false.
+// Of a schedule:
+//   chunks = true                with 2 chunks a rank and more; else with its DefaultChunks
+//   default = false              only where a scenario names it
 
 #include <string>
 #include <utility>
@@ -52,6 +54,7 @@ struct Choice {
   std::vector<std::pair<std::string, Value>> settings;  // full keys
   std::string share_key;                                // full key; empty: none
   int quarters = 4;
+  int stated = 0;  // in place of quarters: so many layers of a rank
 };
 struct ChoiceOffer {
   std::string table;
@@ -62,6 +65,7 @@ struct ChoiceOffer {
 struct ScheduleOffer {
   std::string name;
   bool chunks = false;
+  bool by_default = true;  // else only where a scenario names it
 };
 
 struct SearchOffers {
@@ -71,6 +75,10 @@ struct SearchOffers {
   std::vector<ScheduleOffer> schedules;
   std::vector<std::string> left_over;  // full keys
 };
+
+// What the file's table says is one more choice. Where one of them says the same in the keys that
+// choices set, that one is the file's, with the other keys of its table.
+void AddChoiceOfFile(const Value& table, ChoiceOffer* offer);
 
 SearchOffers ReadSearchOffers(const PluginRegistry& registry, Diagnostics* diagnostics);
 

@@ -4,16 +4,12 @@
 #include "io/toml_value.h"
 
 namespace shardlab {
-namespace {
-
-void Set(Value* root, const std::string& key, Value value) {
+void SetKey(Value* root, const std::string& key, Value value) {
   value.place = {"[search]", 0, 0, key};
   value.key_place = value.place;
   Diagnostics ignored;
   if (const auto path = ParseTomlKey(key)) SetAtPath(root, *path, std::move(value), ignored);
 }
-
-}  // namespace
 
 void EraseKey(Value* root, const std::string& path) {
   const std::size_t dot = path.rfind('.');
@@ -76,6 +72,12 @@ std::vector<Degrees> SearchGrid::DegreesOf(const SearchGroup& group) const {
   return all;
 }
 
+bool SearchGrid::VariesSchedules() const {
+  const std::vector<const SweptKey*> keys = other.Keys();
+  return std::any_of(keys.begin(), keys.end(),
+                     [](const SweptKey* key) { return key->key.rfind("schedule.", 0) == 0; });
+}
+
 std::int64_t SearchGrid::SizeOf(const SearchGroup& group) const {
   return static_cast<std::int64_t>(DegreesOf(group).size() * group.pipelines.size() *
                                    micro_batch.size());
@@ -117,6 +119,9 @@ std::vector<std::pair<std::string, Value>> SettingsOf(const SearchGrid& grid,
   set("schedule.degree", Value::Integer(pipeline.degree));
   set("schedule.chunks", Value::Integer(pipeline.chunks));
   if (pipeline.count_ends) set("schedule.count_ends", Value::Boolean(true));
+  if (pipeline.as_file) {
+    for (const auto& [key, value] : grid.file_split.settings) set(key, value);
+  }
   set("training.micro_batch_size", Value::Integer(point.micro_batch));
   return settings;
 }
@@ -135,7 +140,12 @@ Scenario ScenarioOf(const SearchGrid& grid, const SearchPoint& point) {
     if (point.degrees[a] == 1 && !grid.axes[a].offer.every_plan)
       EraseKey(&with.root, "strategy." + grid.axes[a].offer.table);
   }
-  for (auto& [key, value] : SettingsOf(grid, point)) Set(&with.root, key, value);
+  const auto foreign =
+      grid.foreign_keys.find(group.pipelines[static_cast<std::size_t>(point.pipeline)].schedule);
+  if (foreign != grid.foreign_keys.end()) {
+    for (const std::string& key : foreign->second) EraseKey(&with.root, key);
+  }
+  for (auto& [key, value] : SettingsOf(grid, point)) SetKey(&with.root, key, value);
   return with;
 }
 

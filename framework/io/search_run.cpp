@@ -57,25 +57,42 @@ void Prepare(const PluginRegistry& registry, const SearchGrid& grid, Prepared* p
     return ComposeScenario(registry, ScenarioOf(grid, point), &diagnostics,
                            ComposeWhat::kCompositionOnly, &prepared->compositions);
   };
-  for (std::int64_t other = 0; other < grid.other.size() && !grid.groups.empty(); ++other)
-    prepared->others.push_back(
-        FactsOf(grid, compose(static_cast<int>(other) * grid.groups_each(), 0)));
-  for (int g = 0; g < grid.groups_each(); ++g) {
-    const std::vector<Pipeline>& pipelines = grid.Group(g).pipelines;
-    for (std::size_t p = 0; p < pipelines.size(); ++p) {
-      NamedSchedule& made = prepared->schedules[pipelines[p].schedule];
-      if (made.schedule != nullptr || !made.refusal.empty()) continue;
-      made.index = static_cast<int>(prepared->schedules.size());
-      const ComposedScenario composed = compose(g, p);
-      if (composed.composition != nullptr) {
-        made.schedule = composed.composition->schedule;
-        continue;
-      }
-      for (const Diagnostic& d : diagnostics.all()) {
-        if (made.refusal.empty()) made.refusal = d.message;
+  const int combinations = grid.VariesSchedules() ? static_cast<int>(grid.other.size()) : 1;
+  for (int other = 0; other < combinations; ++other) {
+    for (int g = 0; g < grid.groups_each(); ++g) {
+      const std::vector<Pipeline>& pipelines = grid.Group(g).pipelines;
+      for (std::size_t p = 0; p < pipelines.size(); ++p) {
+        NamedSchedule& made = prepared->schedules[{pipelines[p].schedule, other}];
+        if (made.schedule != nullptr || !made.refusal.empty()) continue;
+        made.index = static_cast<int>(prepared->schedules.size());
+        const ComposedScenario composed = compose(other * grid.groups_each() + g, p);
+        if (composed.composition != nullptr) {
+          made.schedule = composed.composition->schedule;
+          continue;
+        }
+        for (const Diagnostic& d : diagnostics.all()) {
+          if (made.refusal.empty()) made.refusal = d.message;
+        }
       }
     }
   }
+  for (int other = 0; other < grid.other.size() && !grid.groups.empty(); ++other) {
+    const int group = other * grid.groups_each();
+    prepared->others.push_back(FactsOf(grid, compose(group, prepared->Makes(grid, group))));
+  }
+}
+
+const NamedSchedule& Prepared::Of(const SearchGrid& grid, int group, std::size_t pipeline) const {
+  return schedules.at({grid.Group(group).pipelines[pipeline].schedule,
+                       grid.VariesSchedules() ? grid.OtherOf(group) : 0});
+}
+
+std::size_t Prepared::Makes(const SearchGrid& grid, int group) const {
+  const std::size_t pipelines = grid.Group(group).pipelines.size();
+  for (std::size_t p = 0; p < pipelines; ++p) {
+    if (Of(grid, group, p).schedule != nullptr) return p;
+  }
+  return 0;
 }
 
 namespace {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
@@ -12,12 +14,18 @@
 #include "absl/strings/str_join.h"
 #include "io/plan_document.h"
 #include "io/search_run.h"
+#include "io/toml_value.h"
 #include "support/program.h"
 
 namespace shardlab {
 namespace {
 
 constexpr int kSpaces = 200, kMostPoints = 60;
+
+const char* const kNamed[] = {"pipeline-1f1b",      "pipeline-interleaved",   "pipeline-zb-h2",
+                              "pipeline-zb-v",      "pipeline-v-half",        "pipeline-v-min",
+                              "pipeline-gpipe",     "pipeline-breadth-first", "pipeline-dualpipe",
+                              "pipeline-dualpipe-v"};
 
 struct Planned {
   std::int64_t number = 0;
@@ -35,7 +43,7 @@ class RandomSpace {
                                : absl::StrCat("[model]\nplugin = \"llama\"\npreset = \"",
                                               Pick({"llama3.1-8b", "gemma-2-27b"}), "\"\n");
     const bool textbook = Chance(5);  // it knows no selective recomputation
-    const bool pairs = Chance(4);     // a rank is then busy for less than the sum of its passes
+    const bool named = Chance(2);     // schedules beside those that are tried by default
     if (textbook) text = absl::StrCat("accounting = \"textbook\"\n", text);
     absl::StrAppend(&text, "[hardware]\nplugin = \"h100-dgx\"\nnodes = ", Pick({"1", "2"}),
                     "\n[training]\nsequence_length = ", Pick({"2048", "4096"}),
@@ -44,10 +52,25 @@ class RandomSpace {
                     Pick({"none", "full", textbook ? "none" : "selective"}),
                     "\"\n[strategy.zero]\nstage = ", Pick({"0", "1"}), "\n");
     std::vector<std::string> fix, vary;
-    if (pairs) {
-      absl::StrAppend(&text, "[schedule]\nplugin = \"",
-                      Pick({"pipeline-dualpipe", "pipeline-dualpipe-v"}), "\"\n");
-      fix = {"\"schedule.plugin\"", "\"schedule.chunks\""};
+    // Some of them overlap pairs: a rank is then busy for less than the sum of its passes.
+    const std::vector<std::string> schedules(std::begin(kNamed), std::end(kNamed));
+    bool chunks_free = true;
+    if (named) {
+      absl::StrAppend(&text, "[schedule]\nplugin = \"", Pick(schedules), "\"\n");
+      const bool fixed = Chance(2);
+      if (fixed) fix.emplace_back("\"schedule.plugin\"");
+      if (!fixed && Chance(2)) {
+        std::vector<std::string> quoted;
+        for (const std::string& name : schedules) quoted.push_back(absl::StrCat("\"", name, "\""));
+        vary.push_back(List("schedule.plugin", quoted));
+      }
+      chunks_free = Chance(2);
+      if (!chunks_free && fixed) fix.emplace_back("\"schedule.chunks\"");
+      // A split of its own, where its stages are two.
+      if (Chance(2))
+        absl::StrAppend(&text, "degree = 2\n",
+                        Pick({"layers = [15, 17]\n", "layers = [22, 24]\n", "balance = \"time\"\n",
+                              "balance = \"memory\"\n"}));
     }
     if (Chance(2)) fix.push_back("\"strategy.checkpointing.mode\"");
     if (Chance(2)) fix.push_back("\"strategy.zero.stage\"");
@@ -55,7 +78,7 @@ class RandomSpace {
     vary.push_back(List("strategy.context.degree", {"1", "2"}));
     if (experts) vary.push_back(List("strategy.expert.degree", {"1", "2", "4"}));
     vary.push_back(List("schedule.degree", {"1", "2", "4"}));
-    if (!pairs) vary.push_back(List("schedule.chunks", {"2", "4"}));
+    if (chunks_free) vary.push_back(List("schedule.chunks", {"2", "4"}));
     vary.push_back(List("training.micro_batch_size", {"1", "2", "4"}));
     absl::StrAppend(&text, "[search]\nfix = [", absl::StrJoin(fix, ", "), "]\nvary = { ",
                     absl::StrJoin(vary, ", "), " }\n");
@@ -75,7 +98,9 @@ class RandomSpace {
   std::mt19937 random_;
 };
 
-std::vector<Planned> PlanEach(const PluginRegistry& registry, const SearchGrid& grid) {
+// `legal`: how many plans of each schedule were.
+std::vector<Planned> PlanEach(const PluginRegistry& registry, const SearchGrid& grid,
+                              std::map<std::string, int>* legal) {
   std::vector<Planned> all;
   for (int g = 0; g < grid.group_count(); ++g) {
     EachPoint(grid, g, static_cast<std::int64_t>(all.size()), [&](const SearchPoint& point) {
@@ -84,6 +109,9 @@ std::vector<Planned> PlanEach(const PluginRegistry& registry, const SearchGrid& 
       Diagnostics own;
       const PlannedScenario planned = PlanScenario(registry, ScenarioOf(grid, point), &own);
       if (planned.composed.composition != nullptr) {
+        const Pipeline& pipeline =
+            grid.Group(g).pipelines[static_cast<std::size_t>(point.pipeline)];
+        if (pipeline.degree > 1) ++(*legal)[pipeline.as_file ? "as the file" : pipeline.schedule];
         const Evaluation& e = planned.explanation.evaluation;
         plan.step = e.step;
         plan.peak = e.peak;
@@ -93,6 +121,20 @@ std::vector<Planned> PlanEach(const PluginRegistry& registry, const SearchGrid& 
     });
   }
   return all;
+}
+
+// How many points differ in what they set.
+std::int64_t Distinct(const SearchGrid& grid) {
+  std::set<std::string> plans;
+  for (int g = 0; g < grid.group_count(); ++g) {
+    EachPoint(grid, g, 0, [&](const SearchPoint& point) {
+      std::string text;
+      for (const auto& [key, value] : SettingsOf(grid, point))
+        absl::StrAppend(&text, key, "=", ToToml(value), "\n");
+      plans.insert(std::move(text));
+    });
+  }
+  return static_cast<std::int64_t>(plans.size());
 }
 
 std::vector<double> Steps(const std::vector<Found>& found) {
@@ -106,6 +148,7 @@ TEST(SearchLaw, PruningKeepsTheTopAndTheParetoFront) {
   const PluginRegistry registry =
       PluginRegistry::Load({SHARDLAB_BINARY_DIR "/plugins"}, diagnostics);
   int spaces = 0;
+  std::map<std::string, int> legal;
   std::int64_t pruned = 0;
   for (unsigned seed = 1; spaces < kSpaces; ++seed) {
     ASSERT_LT(seed, 100u * kSpaces);
@@ -117,7 +160,9 @@ TEST(SearchLaw, PruningKeepsTheTopAndTheParetoFront) {
     if (grid->size() > kMostPoints) continue;
     ++spaces;
     SCOPED_TRACE(text);
-    std::vector<Planned> good = PlanEach(registry, *grid);
+    std::vector<Planned> good = PlanEach(registry, *grid, &legal);
+    EXPECT_EQ(static_cast<std::int64_t>(good.size()), grid->size());
+    EXPECT_EQ(Distinct(*grid), grid->size());
     good.erase(std::remove_if(good.begin(), good.end(), [](const Planned& p) { return !p.good; }),
                good.end());
     std::stable_sort(good.begin(), good.end(),
@@ -150,6 +195,8 @@ TEST(SearchLaw, PruningKeepsTheTopAndTheParetoFront) {
       EXPECT_NEAR(steps[i], front[i], 1e-12 * front[i]);
   }
   EXPECT_GT(pruned, 0);
+  for (const char* name : kNamed) EXPECT_GT(legal[name], 0) << name;
+  EXPECT_GT(legal["as the file"], 0);
 }
 
 // Default grids, whose shardings, shares of recomputation and schedules are all there: dropped by
