@@ -450,7 +450,8 @@ class Explainer final : ExplainWords {
       if (row.hide == HideBehind::kShare) entry.exposed_seconds = (1 - row.share) * entry.seconds;
       if (overlapped) hideable[static_cast<std::size_t>(entry.role)] += entry.seconds;
       hides.push_back(overlapped);
-      in_pass.push_back(row.hide == HideBehind::kNothing && row.when == When::kMicroBatch);
+      in_pass.push_back(row.when == When::kMicroBatch &&
+                        (row.hide == HideBehind::kNothing || row.hide == HideBehind::kShare));
       out_.transfers.push_back(std::move(entry));
     }
     transfers_.HideInPairs(rank, in_pass, out_.transfers);

@@ -101,11 +101,11 @@ void ExplainTransfers::HideInPairs(int rank, const std::vector<bool>& in_pass,
   std::array<double, kAxisRoles> all{};
   const auto role = [&](std::size_t i) { return static_cast<std::size_t>(transfers[i].role); };
   for (std::size_t i = 0; i < in_pass.size(); ++i)
-    all[role(i)] += in_pass[i] ? transfers[i].seconds : 0;
+    all[role(i)] += in_pass[i] ? transfers[i].exposed_seconds : 0;
   for (std::size_t i = 0; i < in_pass.size(); ++i) {
     TransferEntry& t = transfers[i];
     if (in_pass[i] && all[role(i)] > 0)
-      t.exposed_seconds -= std::min(1.0, hidden[role(i)] / all[role(i)]) * t.seconds;
+      t.exposed_seconds *= 1 - std::min(1.0, hidden[role(i)] / all[role(i)]);
   }
 }
 

@@ -1,7 +1,9 @@
 #include "core/order_lists.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -85,6 +87,7 @@ class States {
   explicit States(std::size_t width) : width_(width) {}
 
   void Add(const std::vector<std::int32_t>& now) {
+    if (!IsNew(now)) return;
     // What comes is most often what came a few works ago.
     for (std::size_t i = kept_.size(); i-- > 0;) {
       if (!HoldsLess(now, kept_[i])) continue;
@@ -108,12 +111,23 @@ class States {
   }
 
  private:
+  // Most states come again and again.
+  bool IsNew(const std::vector<std::int32_t>& now) {
+    std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a, a number at a time
+    for (const std::int32_t n : now) hash = (hash ^ static_cast<std::uint32_t>(n)) * 0x100000001b3u;
+    const auto [it, fresh] = seen_.emplace(hash, all_.size());
+    if (!fresh) return !std::equal(now.begin(), now.end(), all_.begin() + it->second);
+    all_.insert(all_.end(), now.begin(), now.end());
+    return true;
+  }
   static bool HoldsLess(const std::vector<std::int32_t>& a, const std::vector<std::int32_t>& b) {
     return std::equal(a.begin(), a.end(), b.begin(), std::less_equal<>());
   }
 
   const std::size_t width_;
   std::vector<std::vector<std::int32_t>> kept_;
+  std::unordered_map<std::uint64_t, std::ptrdiff_t> seen_;  // by hash, into all_
+  std::vector<std::int32_t> all_;
 };
 
 // Calls for each work that is not skipped.
@@ -131,6 +145,8 @@ std::vector<std::int32_t> StatesOf(const std::vector<Work>& list, const Repetiti
   const std::size_t width = 3 * Size(chunks);
   States states(width);
   std::vector<std::int32_t> now(width, 0);
+  bool grown = false;  // since a state was noted
+  int at_work = -1;    // the chunk in it
   const auto of = [&now](int chunk, std::size_t which) -> std::int32_t& {
     return now[3 * Size(chunk) + which];
   };
@@ -141,9 +157,16 @@ std::vector<std::int32_t> StatesOf(const std::vector<Work>& list, const Repetiti
     if (pair || work.kind == WorkKind::kF) ++of(work.chunk, 0);
     if (work.kind == WorkKind::kI) ++of(work.chunk, 1);
     if (whole) of(backward, 2) = 1;
-    // What a forward pass or an input gradient adds is there at the start of the next work, too.
-    const bool frees = whole || work.kind == WorkKind::kW;
-    if (frees || &work == &list.back()) states.Add(now);
+    // What a forward pass or an input gradient adds is there at the start of the next work, too;
+    // of works that free one after another the first has most, for each chunk that is at work.
+    const bool adds = !whole && work.kind != WorkKind::kW;
+    grown = grown || adds || pair;
+    const bool noted = adds ? &work == &list.back() : grown || (whole && backward != at_work);
+    if (noted) {
+      states.Add(now);
+      at_work = whole ? backward : -1;
+      grown = false;
+    }
     if (whole) of(backward, 2) = 0;
     if (whole || work.kind == WorkKind::kW) --of(backward, 0);
     if (work.kind == WorkKind::kW) --of(work.chunk, 1);
