@@ -196,13 +196,13 @@ class Finder {
     if (c.kind == WorkKind::kW || c.stage + 1 >= stages_ ||
         LookInputGradient(c.stage + 1, c.micro_batch) != nullptr)
       return std::nullopt;
-    return OrderFault{absl::StrCat("rank ", at.rank, " cannot do ", CellText(c), ": it waits for ",
-                                   Text(c.stage + 1, WorkKind::kB, c.micro_batch), " or ",
-                                   Text(c.stage + 1, WorkKind::kI, c.micro_batch),
-                                   ", which is missing on every rank"),
-                      at, std::nullopt,
-                      absl::StrCat("add it on the rank of stage ", c.stage + 1,
-                                   ", or number stages from 0 to ", c.stage)};
+    return OrderFault{
+        absl::StrCat("rank ", at.rank, " cannot do ", CellText(c), ": it waits for ",
+                     Text(c.stage + 1, WorkKind::kB, c.micro_batch), " or ",
+                     Text(c.stage + 1, WorkKind::kI, c.micro_batch),
+                     ", which is missing on every rank"),
+        at, std::nullopt,
+        absl::StrCat("add it on the rank of stage ", c.stage + 1, ", or leave that stage out")};
   }
 
   // What one stage does all do, by now.
@@ -361,10 +361,11 @@ class Finder {
       }
     } while (true);
     absl::StrAppend(&message, " (deadlock)");
-    const OrderCell &stuck = At(at), &awaited = At(stuck_on[Size(first)]->at);
+    const Known* back = stuck_on[Size(first)];  // what this rank has to do for the last of them
+    while (back->at.rank != first) back = stuck_on[Size(back->at.rank)];
     return OrderFault{std::move(message), at, stuck_on[Size(first)]->at,
-                      absl::StrCat("move ", CellText(stuck), " behind ", CellText(awaited),
-                                   " in the order of time, or ", CellText(awaited), " forward")};
+                      absl::StrCat("on rank ", first, " do ", CellText(At(back->at)), " before ",
+                                   CellText(At(at)))};
   }
 
   const std::vector<std::vector<OrderCell>>& order_;
