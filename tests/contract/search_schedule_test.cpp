@@ -306,6 +306,13 @@ TEST(SearchSchedule, OfOneShapeTheBalancedSplitIsThereOnce) {
   EXPECT_EQ(size(""), 1);
   EXPECT_EQ(size("layers = [8, 8, 8, 8]\n"), 1);
   EXPECT_EQ(size("layers = [9, 8, 8, 7]\n"), 2);
+  // All of [schedule] fixed: its split, too.
+  const Grid fixed = GridOf(absl::StrCat(
+      kHead, "[schedule]\nplugin = \"pipeline-1f1b\"\ndegree = 4\nlayers = [9, 8, 8, 7]\n",
+      "[search]\n", kOneOfTheRest, ", \"schedule\"]\n"));
+  ASSERT_TRUE(fixed.grid) << FirstMessage(fixed.diagnostics);
+  ASSERT_EQ(fixed.grid->size(), 1);
+  EXPECT_TRUE(fixed.grid->Group(0).pipelines[0].as_file);
 }
 
 // DeepSeek-V3 as its report trains it: 61 layers that no balanced split divides, DualPipe, and
