@@ -29,17 +29,17 @@ TIMES = {
     "simulate_70b_32_devices": (20e-3, "the same plan played event by event, with memory over time"),
     "simulate_1024_devices": (1.0, "sixteen pipeline ranks, 128 micro-batches"),
     "write_trace_70b": (0.3, "every layer, op and collective of two ranks as Chrome trace JSON"),
-    "search_70b_32_devices": (0.1, "the default grid of 47,232 plans, composing included"),
-    "search_gpt3_175b_64_devices": (0.25, "the default grid of 54,912 plans; the goal is 0.1 s"),
-    "search_405b_16384_devices": (5.0, "the default grid of 126,720 plans"),
-    "sweep_rows_per_second": (0.3, "6,480 legal rows into SQLite, 18 compositions; the goal, 50,000 a second, is 0.13 s"),
-    "sweep_rows_of_their_own": (0.6, "291 rows into SQLite, each with a composition of its own"),
+    "search_70b_32_devices": (0.08, "the default grid of 47,232 plans, composing included; the goal is 0.1 s"),
+    "search_gpt3_175b_64_devices": (0.12, "the default grid of 54,912 plans; the goal is 0.1 s"),
+    "search_405b_16384_devices": (0.3, "the default grid of 126,720 plans; the goal is 5 s on two cores"),
+    "sweep_rows_per_second": (0.165, "6,480 legal rows into SQLite, 18 compositions; the goal, 50,000 a second, is 0.13 s"),
+    "sweep_rows_of_their_own": (0.25, "291 rows into SQLite, each with a composition of its own"),
     "play_1f1b_16x128": (15e-6, "16 ranks, 128 micro-batches, 4,096 events"),
 }
 # Legal plans a second that a search decides on one core, composing included.
 RATES = {
-    "search_405b_varied": (0.3e6, "two million plans, dense; the goal is 1 M/s evaluated"),
-    "search_mixtral_8x7b_32_devices": (0.2e6, "the default grid of 158,400 plans, MoE; the goal is 0.3 M/s evaluated"),
+    "search_405b_varied": (0.8e6, "two million plans, dense; the goal is 1 M/s"),
+    "search_mixtral_8x7b_32_devices": (0.3e6, "the default grid of 158,400 plans, MoE; the goal"),
 }
 SEARCH_MEMORY = 500e6   # bytes resident, whatever the grid
 SEARCH_GROWTH = 1.25    # of a grid of sixteen combinations of `vary` over the default grid
@@ -134,7 +134,8 @@ def main():
         f"{large / 1e6:10.0f} MB for two million plans, at most {SEARCH_MEMORY / 1e6:g} MB")
     row("search memory growth", large / grid, SEARCH_GROWTH,
         f"{large / grid:10.2f} of the default grid's, at most {SEARCH_GROWTH}")
-    one, two = (min(search_process(build, jobs)[0] for _ in range(5)) for jobs in (1, 2))
+    # A long search: of a short one most is its first group, for which all others wait.
+    one, two = (min(search_process(build, jobs, "--set", VARY)[0] for _ in range(5)) for jobs in (1, 2))
     print(f"     {TWO_THREADS:28s} {one / two:10.2f} times as fast as one, best of five")
     wall = plan_wall(build)
     row("shardlab plan", wall, PLAN_WALL, f"{wall * 1e3:10.3f} ms wall, at most {PLAN_WALL * 1e3:g} ms")

@@ -59,7 +59,9 @@ std::optional<Cell> ParseCell(absl::string_view text) {
 class Reader {
  public:
   Reader(std::string_view text, const std::string& file, Diagnostics* diagnostics)
-      : text_(text.data(), text.size()), file_(file), diagnostics_(*diagnostics) {}
+      : text_(text.data(), text.size()), file_(file), diagnostics_(*diagnostics) {
+    absl::ConsumePrefix(&text_, "\xEF\xBB\xBF");  // as some editors begin a file
+  }
 
   std::optional<PlacedOrder> Read() {
     lines_ = absl::StrSplit(text_, '\n');
@@ -75,6 +77,7 @@ class Reader {
       Diagnostic diagnostic;
       diagnostic.code = "schedule.order";
       diagnostic.message = absl::StrCat("an impossible order: ", fault->message);
+      diagnostic.hint = fault->hint;
       diagnostic.place = PlaceOf(fault->at);
       if (fault->other) diagnostic.other_places.push_back(PlaceOf(*fault->other));
       diagnostics_.Add(std::move(diagnostic));

@@ -121,7 +121,7 @@ class Finder {
       absl::StrAppend(&message, ": ", other,
                       At(first->at).kind == WorkKind::kB ? " holds it already" : " is part of it");
     }
-    return OrderFault{std::move(message), second->at, first->at};
+    return OrderFault{std::move(message), second->at, first->at, "leave one of the two out"};
   }
 
   // Of two alike on two ranks: the one whose rank does not do the rest of the stage's micro-batch.
@@ -142,7 +142,7 @@ class Finder {
                                    ", of another rank's stage: rank ", right.rank,
                                    " does it too, and all else of stage ", At(wrong).stage,
                                    " for micro-batch ", At(wrong).micro_batch),
-                      wrong, right};
+                      wrong, right, "leave it out, or write the stage that this rank holds"};
   }
 
   // --- F and either B, or I and W, on one rank
@@ -153,13 +153,17 @@ class Finder {
     if (forward == nullptr) {
       return OrderFault{absl::StrCat("rank ", at.rank, " cannot do ", CellText(c),
                                      ": its forward, ", text, ", is missing on every rank"),
-                        at, std::nullopt};
+                        at, std::nullopt,
+                        absl::StrCat("add ", text, " on rank ", at.rank, " before it, or leave ",
+                                     CellText(c), " out")};
     }
     if (forward->at.rank == at.rank) return std::nullopt;
     return OrderFault{absl::StrCat("rank ", at.rank, " cannot do ", CellText(c), ": its forward, ",
                                    text, ", is done on rank ", forward->at.rank,
                                    ", which alone holds what was saved for it"),
-                      at, forward->at};
+                      at, forward->at,
+                      absl::StrCat("move ", CellText(c), " to rank ", forward->at.rank, ", or ",
+                                   text, " to rank ", at.rank)};
   }
 
   Fault ForwardAlone(Position at, const OrderCell& c) {
@@ -174,7 +178,7 @@ class Finder {
                                            text(WorkKind::kI), " and ", text(WorkKind::kW), ",");
     return OrderFault{
         absl::StrCat("rank ", at.rank, " does ", CellText(c), ", and ", missing, " is missing"), at,
-        std::nullopt};
+        std::nullopt, absl::StrCat("add it on rank ", at.rank, ", behind the forward")};
   }
 
   // --- every stage does every micro-batch
@@ -185,7 +189,9 @@ class Finder {
           absl::StrCat("rank ", at.rank, " cannot do ", CellText(c), ": it waits for ",
                        Text(c.stage - 1, WorkKind::kF, c.micro_batch),
                        ", which is missing on every rank"),
-          at, std::nullopt};
+          at, std::nullopt,
+          absl::StrCat("add it on the rank of stage ", c.stage - 1, ", or leave out stage ",
+                       c.stage, " of micro-batch ", c.micro_batch)};
     }
     if (c.kind == WorkKind::kW || c.stage + 1 >= stages_ ||
         LookInputGradient(c.stage + 1, c.micro_batch) != nullptr)
@@ -194,7 +200,9 @@ class Finder {
                                    Text(c.stage + 1, WorkKind::kB, c.micro_batch), " or ",
                                    Text(c.stage + 1, WorkKind::kI, c.micro_batch),
                                    ", which is missing on every rank"),
-                      at, std::nullopt};
+                      at, std::nullopt,
+                      absl::StrCat("add it on the rank of stage ", c.stage + 1,
+                                   ", or number stages from 0 to ", c.stage)};
   }
 
   // What one stage does all do, by now.
@@ -207,7 +215,8 @@ class Finder {
       return OrderFault{absl::StrCat("rank ", at.rank, " does ", CellText(c), " of micro-batch ",
                                      c.micro_batch, ", and no rank does anything of micro-batch ",
                                      missing, ": they count from 0 without a gap"),
-                        at, std::nullopt};
+                        at, std::nullopt,
+                        absl::StrCat("add micro-batch ", missing, ", or number those there are")};
     };
     for (int rank = 0; rank < static_cast<int>(order_.size()); ++rank) {
       for (int index = 0; index < static_cast<int>(order_[Size(rank)].size()); ++index) {
@@ -221,7 +230,8 @@ class Finder {
                                    "micro-batch ",
                                    missing, " of ", micro_batches_),
                       {rank, order_.empty() ? 0 : static_cast<int>(order_[Size(rank)].size())},
-                      std::nullopt};
+                      std::nullopt,
+                      absl::StrCat("add micro-batch ", missing, " of every stage")};
   }
 
   // --- ranks hold equally many stages, stages lie on equally many ranks and share equally
@@ -241,7 +251,8 @@ class Finder {
                        rank == 0 ? "" : absl::StrCat(" and rank 0 of ", held[0]),
                        ": each rank holds as many"),
           {rank, 0},
-          std::nullopt};
+          std::nullopt,
+          "give every rank as many stages"};
     }
     const int copies = holders.empty() ? 1 : holders[0];
     for (const auto& [key, count] : forwards) {
@@ -256,7 +267,7 @@ class Finder {
                        Count(holders[Size(stage)], "rank"), " hold",
                        holders[Size(stage)] == 1 ? "s" : "", "; stage 0 lies on ", copies,
                        ": stages lie on equally many ranks, which do equal shares"),
-          place, std::nullopt};
+          place, std::nullopt, "do all micro-batches of a stage on one rank, or equal shares"};
     }
     return std::nullopt;
   }
@@ -350,7 +361,10 @@ class Finder {
       }
     } while (true);
     absl::StrAppend(&message, " (deadlock)");
-    return OrderFault{std::move(message), at, stuck_on[Size(first)]->at};
+    const OrderCell &stuck = At(at), &awaited = At(stuck_on[Size(first)]->at);
+    return OrderFault{std::move(message), at, stuck_on[Size(first)]->at,
+                      absl::StrCat("move ", CellText(stuck), " behind ", CellText(awaited),
+                                   " in the order of time, or ", CellText(awaited), " forward")};
   }
 
   const std::vector<std::vector<OrderCell>>& order_;

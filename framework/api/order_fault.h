@@ -31,6 +31,7 @@ struct OrderFault {
   std::string message;  // "rank 0 cannot do 0B0: it waits for 1B0, which ..."
   OrderPosition at;
   std::optional<OrderPosition> other;  // the cell that `at` clashes with, or waits for
+  std::string hint;                    // "leave one of the two out"
 };
 
 // Each cell is done once; a stage's micro-batch is done on one rank, F and either B, or I and W;

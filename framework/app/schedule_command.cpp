@@ -12,16 +12,18 @@ namespace {
 
 namespace po = boost::program_options;
 
+constexpr double kMostSeconds = 1e15;  // sums of so many stay numbers
+
 // A bare number is in seconds; "5 ms" is read too.
 bool ReadSeconds(const std::string& text, double* seconds) {
   double number = 0;
   if (absl::SimpleAtod(text, &number)) {
     *seconds = number;
-    return std::isfinite(number) && number >= 0;
+    return number >= 0 && number <= kMostSeconds;
   }
   const QuantityResult read = ParseQuantity(text, Unit::kSeconds);
   *seconds = read.value;
-  return read.ok();
+  return read.ok() && read.value <= kMostSeconds;
 }
 
 struct TimeOption {

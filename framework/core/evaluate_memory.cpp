@@ -31,8 +31,8 @@ double PinnedBytes(const Form::ClassRow& row, const ClassCosts& cost, double n, 
   return std::max(replayed, n * cost.bytes[kWaitingSlot] - keeps);
 }
 
-// The most activations at one time of a rank some of whose weight gradients wait. Chunks in flight
-// and those that wait are most at different times: all states of the order are looked at.
+// The most activations at one time of a rank some of whose weight gradients wait, or whose chunks
+// hold different amounts. What is most of each is so at different times: all states are looked at.
 double MostHeld(const CompiledOrder& order, int rank, int chunks, const Workspace& w,
                 RankMemory* memory) {
   const std::vector<std::int32_t>& states = order.states[Size(rank)];
@@ -48,12 +48,22 @@ double MostHeld(const CompiledOrder& order, int rank, int chunks, const Workspac
   return most;
 }
 
+// Then most is held when most chunks are in flight.
+bool ChunksAlike(const CompiledOrder& order, int chunks, const Workspace& w) {
+  if (order.splits_backward) return false;
+  const double* const first = w.chunk_bytes.data();
+  for (int chunk = 1; chunk < chunks; ++chunk) {
+    if (!std::equal(first, first + 3, first + 3 * chunk)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void FillMemory(const Composition& c, const Plan& plan, int rank, const CompiledOrder* order,
                 Workspace& w, RankMemory& memory) noexcept {
   memory = RankMemory();
-  const bool pins = order != nullptr && order->splits_backward;
+  const bool pins = order != nullptr && !order->states.empty();
   double working = 0, kept = 0, in_flight = 0, gathered = 0, stays = 0;
   double unsharded = 0, buffer = 0, spare = 0;
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
@@ -109,7 +119,9 @@ void FillMemory(const Composition& c, const Plan& plan, int rank, const Compiled
   }
   memory.in_flight = in_flight / plan.chunks;
   memory.bytes[Index(Account::kActivations)] =
-      pins ? MostHeld(*order, rank, plan.chunks, w, &memory) : kept + working;
+      !pins                                 ? kept + working
+      : ChunksAlike(*order, plan.chunks, w) ? in_flight * w.chunk_bytes[0] + w.chunk_bytes[2]
+                                            : MostHeld(*order, rank, plan.chunks, w, &memory);
   if (c.rules.count_gathered) {
     memory.bytes[Index(Account::kGathered)] = gathered + stays;
     const double bucket = c.form.buckets ? w.bucket_bytes : 0;

@@ -24,6 +24,7 @@ class Explainer final : ExplainWords {
     const Summary summary = Summarize(c_, plan_, order_, w_);
     out_.evaluation = summary.evaluation;
     out_.exposed_pipeline = summary.exposed_pipeline;
+    out_.hidden_pipeline = summary.hidden_pipeline;
     out_.own_bubble = summary.own_bubble;
     out_.recompute_flops_share = summary.recompute_flops_share;
     for (int r = 0; r < plan_.pipeline; ++r) {
@@ -162,6 +163,7 @@ class Explainer final : ExplainWords {
         of_layer += w_.blocks[row.block];
         entry.author = Author(program_.tensor(row.tensor).state_author);
       }
+      if (entry.author.empty()) continue;  // no such rows
       entry.row = absl::StrCat(bucket ? "bucket of gradients of " : "whole gradients of ",
                                program_.classes[worst].name);
       entry.formula = absl::StrCat(LayersText(layers), ShortNumber(of_layer), " B");

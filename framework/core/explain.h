@@ -57,6 +57,7 @@ struct RankExplanation {
 struct Explanation {
   Evaluation evaluation;
   double exposed_pipeline = 0;  // of the bubble: what messages between ranks cost
+  double hidden_pipeline = 0;   // of the time rank's messages what does not show
   double own_bubble = 0;        // idle between the time rank's first and last op
   double mean_bubble_fraction = 0;
   double recompute_flops_share = 0;  // replayed FLOPs over those of forward and backward

@@ -31,7 +31,7 @@ class OrderCompiler {
     } else {
       CopyHeld(*held_, &out_);
     }
-    if (out_.splits_backward && out_.shape.chunks > 1) FindChunkEnds();
+    if (out_.shape.chunks > 1) FindChunkEnds();
     FindPeriod();
     return std::move(out_);
   }

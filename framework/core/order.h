@@ -45,15 +45,15 @@ struct CompiledOrder {
   std::vector<std::int32_t> pair_counts;  // [rank x pairs + pair]
   Period period;
   std::vector<std::int32_t> last;  // [rank] its last event
-  // [rank x chunks + chunk] the last pass of each chunk's backward, where weight gradients wait and
-  // a chunk may be done long before its rank; else empty.
+  // [rank x chunks + chunk] the last pass of each chunk's backward, which may be done long before
+  // its rank; of one chunk empty.
   std::vector<std::int32_t> chunk_last;
   std::vector<std::int32_t> first;  // [rank]
   // [rank x chunks + chunk] chunks in flight, forward to the end of B or W, where the rank holds
   // most; and between the start of I and the end of W, where it holds most of those.
   std::vector<std::int32_t> in_flight, pinned;
-  // Where weight gradients wait: states of a rank of which none holds less of everything than
-  // another. In each, per chunk: chunks in flight, chunks between the start of I and the end of W,
+  // Where weight gradients wait, and of several chunks, which need not hold alike: states of a rank
+  // of which none holds less of everything than another. In each, per chunk: chunks in flight, chunks between the start of I and the end of W,
   // and 1 where a whole backward pass is at work.
   std::vector<std::vector<std::int32_t>> states;  // [rank][state x 3 x chunks + 3 x chunk + which]
   std::vector<std::int32_t> in_flight_until_i;    // [rank] the most chunks between F and I or B

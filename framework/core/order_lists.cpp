@@ -141,7 +141,9 @@ std::vector<std::int32_t> StatesOf(const std::vector<Work>& list, const Repetiti
     if (pair || work.kind == WorkKind::kF) ++of(work.chunk, 0);
     if (work.kind == WorkKind::kI) ++of(work.chunk, 1);
     if (whole) of(backward, 2) = 1;
-    states.Add(now);
+    // What a forward pass or an input gradient adds is there at the start of the next work, too.
+    const bool frees = whole || work.kind == WorkKind::kW;
+    if (frees || &work == &list.back()) states.Add(now);
     if (whole) of(backward, 2) = 0;
     if (whole || work.kind == WorkKind::kW) --of(backward, 0);
     if (work.kind == WorkKind::kW) --of(work.chunk, 1);
@@ -203,7 +205,8 @@ void CountHeld(const ScheduleOrder& lists, const std::vector<Repetition>& skip,
     });
     out->in_flight_until_i[r] = until_i.most();
   }
-  if (!out->splits_backward) return;
+  // One chunk of which nothing waits holds most when most is in flight.
+  if (!out->splits_backward && s.chunks == 1) return;
   out->states.resize(lists.size());
   for (std::size_t r = 0; r < lists.size(); ++r)
     out->states[r] = StatesOf(lists[r], Of(skip, r), s.chunks);

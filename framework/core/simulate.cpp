@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "core/simulate_memory.h"
 #include "core/simulate_pass.h"
@@ -69,7 +70,7 @@ class Player {
   struct State {
     double free = 0, first = -1, passes = 0;  // when it can go on; its first start; seconds busy
     double tail_end = 0;
-    double sent[2] = {0, 0};      // when each direction's channel is free
+    std::map<int, double> sent;   // [receiving rank] when the channel there is free
     std::vector<int> left;        // [chunk] backward passes to do
     double bucket_end = 0;        // of what trails the last backward passes
     double late = 0, blocks = 0;  // seconds of it, blocks of the rank
@@ -169,35 +170,48 @@ class Player {
       if (work.kind == WorkKind::kFB) ++left[Size(work.backward_chunk)];
       if (work.kind == WorkKind::kB || work.kind == WorkKind::kW) ++left[Size(work.chunk)];
     }
-    std::vector<std::int32_t> pass_of(order.events.size(), -1);
+    const std::vector<std::vector<std::uint32_t>> receivers = Receivers(order);
     std::vector<std::vector<std::int32_t>> waiting(ranks_);  // messages of the next pass
     std::vector<double> arrival(ranks_, 0);
+    std::vector<std::int32_t> message_of(order.events.size(), -1);  // that an event waits for
     for (std::size_t i = 0; i < order.events.size(); ++i) {
       const CompiledOrder::Event& event = order.events[i];
       const std::size_t r = event.rank;
-      if (event.hop != 0) {
-        const std::int32_t from = pass_of[event.waits];
-        waiting[r].push_back(static_cast<std::int32_t>(out_.messages.size()));
-        arrival[r] = std::max(arrival[r], Send(from, i));
+      if (message_of[i] >= 0) {
+        waiting[r].push_back(message_of[i]);
+        arrival[r] = std::max(arrival[r], out_.messages[Size(message_of[i])].end);
       }
       if (order.OnlyWaits(event)) continue;
-      pass_of[i] = static_cast<std::int32_t>(out_.passes.size());
+      const auto pass = static_cast<std::int32_t>(out_.passes.size());
       Play(static_cast<int>(r), order.works[i], arrival[r]);
-      for (const std::int32_t message : waiting[r]) out_.messages[Size(message)].to = pass_of[i];
+      for (const std::int32_t message : waiting[r]) out_.messages[Size(message)].to = pass;
       waiting[r].clear();
       arrival[r] = 0;
+      for (const std::uint32_t to : receivers[i]) {
+        message_of[to] = static_cast<std::int32_t>(out_.messages.size());
+        Send(pass, to);
+      }
     }
   }
 
-  // A message leaves when its pass ends. Where ports are shared it waits for the one before it in
-  // its direction, and is slower while reductions use the same link; so are these.
-  double Send(std::int32_t from, std::size_t to) {
+  // Of each event those on other ranks that wait for what it makes.
+  static std::vector<std::vector<std::uint32_t>> Receivers(const CompiledOrder& order) {
+    std::vector<std::vector<std::uint32_t>> receivers(order.events.size());
+    for (std::size_t i = 0; i < order.events.size(); ++i) {
+      if (order.events[i].hop != 0)
+        receivers[order.events[i].waits].push_back(static_cast<std::uint32_t>(i));
+    }
+    return receivers;
+  }
+
+  // A message leaves when its pass ends. Where ports are shared it waits for the one before it to
+  // the same rank, and is slower while reductions use the same link; so are these.
+  void Send(std::int32_t from, std::size_t to) {
     const SimulatedPass& pass = out_.passes[Size(from)];
     State& sender = state_[Size(pass.rank)];
-    const bool forward = Forward(pass, to);
     double start = pass.end, seconds = out_.hop;
-    if (options_.contention) {
-      double& free = sender.sent[forward ? 0 : 1];
+    if (options_.contention && seconds > 0) {
+      double& free = sender.sent[order_->events[to].rank];
       start = std::max(start, free);
       const double shared = std::clamp(pass.tail - start, 0.0, seconds);
       seconds += shared;
@@ -206,8 +220,7 @@ class Player {
       free = start + seconds;
       out_.contention_seconds += start + seconds - pass.end - out_.hop;
     }
-    out_.messages.push_back({from, -1, forward, start, start + seconds});
-    return start + seconds;
+    out_.messages.push_back({from, -1, Forward(pass, to), start, start + seconds});
   }
 
   // Whether event `to` of the order waits for the pass's activations, else for gradients. Where a

@@ -72,8 +72,14 @@ Summary Summarize(const Composition& c, const Plan& plan, const CompiledOrder* o
   w.keeps_ranks = hops && !c.rules.equal_passes;
   s.evaluation = Evaluate(c, plan, order, w);
   w.keeps_costs = w.keeps_ranks = false;
-  if (hops)
-    s.exposed_pipeline = std::clamp(s.evaluation.step - without, 0.0, s.evaluation.time.bubble);
+  if (hops) {
+    // No more than its own messages take: what it waits beyond that it waits for others, idle.
+    const std::size_t rank = Size(s.evaluation.time_rank);
+    const double sent = (order->sends[2 * rank] + order->sends[2 * rank + 1]) * HopSeconds(c, w);
+    s.exposed_pipeline =
+        std::clamp(s.evaluation.step - without, 0.0, std::min(s.evaluation.time.bubble, sent));
+    s.hidden_pipeline = sent - s.exposed_pipeline;
+  }
   s.worst = w.memory[Size(s.evaluation.worst_rank)];
   s.recompute_flops_share = RecomputeShare(c, plan, order, w);
   if (plan.pipeline > 1) s.own_bubble = OwnBubble(c, plan, *order, s, w);

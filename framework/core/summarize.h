@@ -12,6 +12,7 @@ namespace shardlab {
 struct Summary {
   Evaluation evaluation;
   double exposed_pipeline = 0;       // of the bubble: what messages between ranks cost, seconds
+  double hidden_pipeline = 0;        // of the time rank's messages what does not show, seconds
   double own_bubble = 0;             // idle between the time rank's first and last op, seconds
   double recompute_flops_share = 0;  // replayed FLOPs over those of forward and backward
   RankMemory worst;                  // of evaluation.worst_rank

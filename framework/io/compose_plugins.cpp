@@ -63,7 +63,7 @@ void ComposePlugins::Init(const Loaded& loaded, const std::string& kind, const P
     return ReadTomlFile(files->PathOf(file), *diagnostics);
   };
   context.read_user_text = [files, diagnostics](const std::string& file) {
-    return ReadTextFile(files->PathOf(file), *diagnostics);
+    return ReadTextFile(files->PathOf(file), *diagnostics, kMaximumDataBytes);
   };
   context.read_table = [diagnostics](const Value& table, const std::vector<std::string>& reserved,
                                      const std::function<void(ParameterVisitor&)>& visit) {
@@ -93,7 +93,10 @@ void ComposePlugins::Init(const Loaded& loaded, const std::string& kind, const P
 }
 
 void ComposePlugins::Resolve(const Loaded& loaded, nlohmann::ordered_json& into) {
-  if (memory_ != nullptr) return;
+  if (memory_ == nullptr) ResolveAlways(loaded, into);
+}
+
+void ComposePlugins::ResolveAlways(const Loaded& loaded, nlohmann::ordered_json& into) {
   into["plugin"] = loaded.name;
   ParameterResolver resolver(&into);
   loaded.plugin->Visit(resolver);

@@ -31,8 +31,10 @@ class ComposePlugins final : ComposeTables {
                              const Place& name_place, const Value* table, const std::string& path,
                              std::vector<std::string> reserved);
   void Init(const Loaded& loaded, const std::string& kind, const Place& place);
-  // Into `resolved`; with a memory nobody reads that.
+  // Into `resolved`; with a memory nobody reads that, but for the schedule.
   void Resolve(const Loaded& loaded, nlohmann::ordered_json& into);
+  // The same whether others have it in common or not.
+  void ResolveAlways(const Loaded& loaded, nlohmann::ordered_json& into);
 };
 
 }  // namespace shardlab

@@ -271,7 +271,7 @@ class Composer final : ComposeTables {
     request.count_ends_place = reader.PlaceOf("count_ends");
     request.schedule_place = place;
     nlohmann::ordered_json& resolved = out_.resolved["schedule"];
-    plugins_.Resolve(*loaded, resolved);
+    plugins_.ResolveAlways(*loaded, resolved);  // sweeps tell schedules apart by it
     resolved["degree"] = request.pipeline;
     resolved["chunks"] = request.chunks;
     resolved["layers"] = request.layers;

@@ -85,8 +85,8 @@ class Document {
 
   Summary Summed() const {
     const auto worst = static_cast<std::size_t>(x_.evaluation.worst_rank);
-    return {x_.evaluation, x_.exposed_pipeline, x_.own_bubble, x_.recompute_flops_share,
-            x_.ranks[worst].memory};
+    return {x_.evaluation, x_.exposed_pipeline,      x_.hidden_pipeline,
+            x_.own_bubble, x_.recompute_flops_share, x_.ranks[worst].memory};
   }
 
   Json Rank(int rank) const {

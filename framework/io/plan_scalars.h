@@ -110,8 +110,10 @@ void EachTimeScalar(const Summary& s, Put put) {
     const bool pipeline = static_cast<AxisRole>(r) == AxisRole::kPipeline;
     put(internal::RoleKeys(true)[r].c_str(), t.exposed[r] + (pipeline ? s.exposed_pipeline : 0));
   }
-  for (std::size_t r = 0; r < kAxisRoles; ++r)
-    put(internal::RoleKeys(false)[r].c_str(), t.hidden[r]);
+  for (std::size_t r = 0; r < kAxisRoles; ++r) {
+    const bool pipeline = static_cast<AxisRole>(r) == AxisRole::kPipeline;
+    put(internal::RoleKeys(false)[r].c_str(), t.hidden[r] + (pipeline ? s.hidden_pipeline : 0));
+  }
   put("approximate", e.approximate);
 }
 

@@ -35,7 +35,8 @@ std::string NearestFile(const fs::path& path) {
 
 }  // namespace
 
-std::optional<std::string> ReadTextFile(const std::string& path, Diagnostics& diagnostics) {
+std::optional<std::string> ReadTextFile(const std::string& path, Diagnostics& diagnostics,
+                                        std::size_t most_bytes) {
   const Place place{path, 0, 0, ""};
   const auto refuse = [&](const char* code, std::string message, std::string hint = "") {
     diagnostics.Error(code, place, std::move(message), std::move(hint));
@@ -58,13 +59,15 @@ std::optional<std::string> ReadTextFile(const std::string& path, Diagnostics& di
   if (fs::is_directory(status)) {
     return refuse("file.directory", "is a directory, not a file", "name the file inside it");
   }
-  const std::string limit = std::to_string(kMaximumTextBytes / 1'000'000) + " MB";
+  const char* const remedy = most_bytes == kMaximumTextBytes
+                                 ? "a scenario is a few kilobytes of text"
+                                 : "no order of work is as large: see whether this is the file";
+  const std::string limit = std::to_string(most_bytes / 1'000'000) + " MB";
   if (fs::is_regular_file(status)) {
     const auto size = fs::file_size(path, error);
-    if (!error && size > kMaximumTextBytes) {
+    if (!error && size > most_bytes) {
       return refuse("file.too_large",
-                    "is larger than " + limit + " (" + std::to_string(size) + " bytes)",
-                    "a scenario is a few kilobytes of text");
+                    "is larger than " + limit + " (" + std::to_string(size) + " bytes)", remedy);
     }
   }
 
@@ -75,14 +78,13 @@ std::optional<std::string> ReadTextFile(const std::string& path, Diagnostics& di
   // The limit once more: a pipe or device has no size, and a file may grow while it is read.
   std::string text;
   std::vector<char> block(std::size_t{1} << 16);
-  while (text.size() <= kMaximumTextBytes && stream) {
+  while (text.size() <= most_bytes && stream) {
     stream.read(block.data(), static_cast<std::streamsize>(block.size()));
     text.append(block.data(), static_cast<std::size_t>(stream.gcount()));
   }
   if (stream.bad()) return refuse("file.unreadable", "cannot be read to its end");
-  if (text.size() > kMaximumTextBytes) {
-    return refuse("file.too_large", "is larger than " + limit,
-                  "a scenario is a few kilobytes of text");
+  if (text.size() > most_bytes) {
+    return refuse("file.too_large", "is larger than " + limit, remedy);
   }
   if (text.empty()) return refuse("file.empty", "is empty");
   return text;

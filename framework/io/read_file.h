@@ -17,6 +17,10 @@ namespace shardlab {
 // filling memory.
 inline constexpr std::size_t kMaximumTextBytes = 16'000'000;
 
-std::optional<std::string> ReadTextFile(const std::string& path, Diagnostics& diagnostics);
+// Orders and other data that plugins read: one of 100,000 micro-batches on 16 ranks is 26 MB.
+inline constexpr std::size_t kMaximumDataBytes = 256'000'000;
+
+std::optional<std::string> ReadTextFile(const std::string& path, Diagnostics& diagnostics,
+                                        std::size_t most_bytes = kMaximumTextBytes);
 
 }  // namespace shardlab

@@ -87,7 +87,9 @@ class Student {
         return ReadTomlFile((folder / file).string(), own);
       };
       context.read_user_toml = [&](const std::string& file) { return ReadTomlFile(file, own); };
-      context.read_user_text = [&](const std::string& file) { return ReadTextFile(file, own); };
+      context.read_user_text = [&](const std::string& file) {
+        return ReadTextFile(file, own, kMaximumDataBytes);
+      };
       context.place_of = [&](const std::string& name) { return reader.PlaceOf(name); };
       context.is_given = [&](const std::string& name) { return reader.IsGiven(name); };
       if (!own.HasErrors()) (*made)->Init(context);

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double Bytes0(double bytes) { return std::round(bytes); }
+std::int64_t Bytes0(double bytes) { return std::llround(bytes); }
 
 const Evaluation& Evaluated(const SimulationReport& report) {
   return report.planned.explanation.evaluation;
@@ -63,10 +63,9 @@ std::string KindOf(const Composition& c, const SimulatedTraffic& traffic) {
 Json EventJson(const SimulationEvent& event) {
   Json json = {{"rank", event.rank}, {"stream", Name(event.stream)}, {"kind", event.kind}};
   if (!event.name.empty()) json["name"] = event.name;
-  if (event.chunk >= 0) {
-    json["chunk"] = event.chunk;
-    json["micro_batch"] = event.micro_batch;
-  }
+  // What is done once a step is of no chunk.
+  json["chunk"] = event.chunk >= 0 ? Json(event.chunk) : Json();
+  json["micro_batch"] = event.chunk >= 0 ? Json(event.micro_batch) : Json();
   if (event.backward_chunk >= 0) {
     json["backward_chunk"] = event.backward_chunk;
     json["backward_micro_batch"] = event.backward_micro_batch;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 
@@ -67,6 +68,8 @@ class Tracer {
     Messages();
     Traffic();
     out_ = "{\"traceEvents\":[\n";
+    for (const int device : options_.devices)
+      shown_.insert({ReplicaOf(device), PipelineRankOf(c_, c_.plan, device)});
     for (const int device : options_.devices) Device(device);
     if (options_.devices.size() > 0) out_.erase(out_.size() - 2, 1);  // the last comma
     absl::StrAppend(&out_, "],\"displayTimeUnit\":\"ms\",\"otherData\":", Metadata().dump(), "}\n");
@@ -264,7 +267,11 @@ class Tracer {
   }
 
   // Arrows stay between the devices at the same place of their pipeline ranks.
+  // One whose other end is not written is left out.
   void Flow(const FlowEnd& end, int device) {
+    const SimulatedMessage& message = s_.messages[At(end.id)];
+    const int other = s_.passes[At(end.out ? message.to : message.from)].rank;
+    if (shown_.count({ReplicaOf(device), other}) == 0) return;
     absl::StrAppend(&out_, "{\"ph\":\"", end.out ? "s\"," : "f\",\"bp\":\"e\",",
                     "\"name\":\"message\",\"cat\":\"message\",\"id\":\"", ReplicaOf(device), ".",
                     end.id, "\",\"pid\":", device, ",\"tid\":", end.track, ",\"ts\":");
@@ -316,6 +323,7 @@ class Tracer {
   const Simulation& s_;
   const TraceOptions& options_;
   std::vector<RankTrace> ranks_;
+  std::set<std::pair<int, int>> shown_;  // (replica, pipeline rank) of the devices
   std::map<std::tuple<std::size_t, std::int32_t, std::int32_t>, std::string> heads_;
   std::string out_;
 };

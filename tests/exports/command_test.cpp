@@ -258,6 +258,23 @@ TEST(ExportCommand, TokensThatCrossOnceGoThroughTheFlexibleDispatcher) {
               ElementsAre(HasSubstr("all-to-all dispatcher only")));
 }
 
+// Two experts are on two servers at most, which is what three servers a token would say; and eight
+// experts of one server are too few for a token that is routed to sixteen.
+TEST(ExportCommand, GroupsOfTheRouterHoldTheExpertsOfAToken) {
+  const auto routed = [](const char* top_k, const char* servers) {
+    return Export("megatron", "scenarios/qwen3-30b-a3b-32-gpus.toml",
+                  {"strategy.expert.degree=32", "strategy.expert.dispatch=each-server",
+                   "model.experts=32", top_k, servers});
+  };
+  const Exported free = routed("model.top_k=2", "strategy.expert.servers_per_token=3");
+  ASSERT_EQ(free.status, 0) << free.document.dump(2);
+  EXPECT_THAT(free.Text("train.sh"), Not(HasSubstr("--moe-router-num-groups")));
+  EXPECT_THAT(free.Text("train.sh"), HasSubstr("--moe-enable-deepep"));
+  EXPECT_THAT(routed("model.top_k=16", "strategy.expert.servers_per_token=1").Errors(),
+              ElementsAre(HasSubstr("1 server has 8 experts, and a token is routed to 16")));
+  EXPECT_EQ(routed("model.top_k=16", "strategy.expert.servers_per_token=2").status, 0);
+}
+
 // DeepSeek-V3's recipe keeps inputs of products in fp8; a flag for that there is none.
 TEST(ExportCommand, WhatIsKeptInFp8IsTold) {
   const Exported exported =

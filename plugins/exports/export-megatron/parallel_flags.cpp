@@ -143,13 +143,23 @@ void DispatchFlags(const ExportInput& plan, Flags* flags) {
   }
   const std::int64_t most = plan.Integer("resolved.strategy.expert.servers_per_token");
   const std::int64_t servers = ExpertServers(plan);
-  if (most == 0 || most >= servers) return;
+  const std::int64_t top_k = plan.Integer("resolved.model.top_k");
+  // A token of top_k experts reaches no more servers than that, and a group is scored by its best
+  // top_k / groups experts: of more groups than top_k by none.
+  if (most == 0 || most >= std::min(servers, top_k)) return;
   const std::int64_t experts = plan.Integer("resolved.model.experts");
   if (experts % servers != 0) {
     plan.Cannot("strategy.expert.servers_per_token",
                 absl::StrCat("Megatron-LM routes to groups of equal size, and ", experts,
                              " experts do not divide by ", servers, " servers"),
                 "leave servers_per_token out");
+  } else if (most * (experts / servers) < top_k) {
+    plan.Cannot(
+        "strategy.expert.servers_per_token",
+        absl::StrCat(most, most == 1 ? " server has " : " servers have ",
+                     most * (experts / servers), " experts, and a token is routed to ", top_k),
+        absl::StrCat("set servers_per_token = ", (top_k * servers + experts - 1) / experts,
+                     " or more"));
   }
   flags->push_back(absl::StrCat("--moe-router-num-groups ", servers));
   flags->push_back(absl::StrCat("--moe-router-group-topk ", most));
