@@ -88,6 +88,7 @@ class PipelineMaker {
     pipeline.layers = (rule_.layers + stages - 1) / std::max(1, stages) * chunks;
     if (split.layers.size() == static_cast<std::size_t>(std::max(0, stages)))
       pipeline.layers = LargestRank(*tried, degree, chunks);
+    if (rule_.only_file_split) pipelines_.clear();
     pipelines_.push_back(pipeline);
   }
 

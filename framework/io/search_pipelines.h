@@ -57,6 +57,7 @@ struct PipelineRule {
   // The file's own shape and split, to be among them.
   std::optional<Pipeline> file;
   FileSplit file_split;
+  bool only_file_split = false;  // where there is one
 };
 
 std::vector<Pipeline> PipelinesOf(const PipelineRule& rule);

@@ -134,6 +134,7 @@ void SearchSchedules::ShapeOfFile(PipelineRule* rule) const {
   if (table_.Decided("schedule.degree") && !Among(rule->degrees, request.pipeline)) return;
   if (rule->chunks && !Among(*rule->chunks, request.chunks)) return;
   rule->file = Pipeline{file_.name, request.pipeline, request.chunks, false, false, 0};
+  rule->only_file_split = table_.Fixed("schedule.layers");
   FileSplit& split = rule->file_split;
   split.layers = request.layers;
   split.balance = request.balance;

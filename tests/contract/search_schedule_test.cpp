@@ -306,6 +306,13 @@ TEST(SearchSchedule, OfOneShapeTheBalancedSplitIsThereOnce) {
   EXPECT_EQ(size(""), 1);
   EXPECT_EQ(size("layers = [8, 8, 8, 8]\n"), 1);
   EXPECT_EQ(size("layers = [9, 8, 8, 7]\n"), 2);
+  // All of [schedule] fixed: its split, too.
+  const Grid fixed = GridOf(absl::StrCat(
+      kHead, "[schedule]\nplugin = \"pipeline-1f1b\"\ndegree = 4\nlayers = [9, 8, 8, 7]\n",
+      "[search]\n", kOneOfTheRest, ", \"schedule\"]\n"));
+  ASSERT_TRUE(fixed.grid) << FirstMessage(fixed.diagnostics);
+  ASSERT_EQ(fixed.grid->size(), 1);
+  EXPECT_TRUE(fixed.grid->Group(0).pipelines[0].as_file);
 }
 
 // DeepSeek-V3 as its report trains it: 61 layers that no balanced split divides, DualPipe, and
@@ -321,6 +328,51 @@ TEST(SearchSchedule, DeepSeekV3IsNoSlowerThanItsReport) {
   EXPECT_TRUE(plan["memory"]["fits"].get<bool>());
   const double step = plan["time"]["step_seconds"];
   EXPECT_LE(best["time"]["step_seconds"].get<double>(), step * (1 + 1e-9));
+}
+
+// Of the same numbers of layers other classes, by who holds them: DualPipe puts both ends of the
+// model on a rank, where they share the embedding that 1F1B has twice; and of 12 ranks and of 8 the
+// first layer of each is on other stages.
+TEST(SearchSchedule, OneSplitOnTwoShapesIsTwoSplits) {
+  const std::string tied =
+      "[model]\nplugin = \"llama\"\npreset = \"gemma-2-27b\"\nlayers = 16\n"
+      "[hardware]\nplugin = \"h100-dgx\"\nnodes = 1\n"
+      "[training]\nsequence_length = 4096\nmicro_batch_size = 1\nglobal_batch_size = 64\n";
+  const std::string dense =
+      "[model]\nplugin = \"llama\"\npreset = \"llama3.1-8b\"\nlayers = 24\n"
+      "[hardware]\nplugin = \"h100-dgx\"\nnodes = 3\n"
+      "[training]\nsequence_length = 4096\nmicro_batch_size = 1\nglobal_batch_size = 96\n";
+  const std::string zero = "[strategy.zero]\nstage = 1\n";
+  const std::string fix =
+      "[search]\nfix = [\"strategy.zero.stage\", \"strategy.context.degree\", "
+      "\"training.micro_batch_size\", \"strategy.expert.degree\", \"strategy.tensor.degree\"";
+  for (const std::string& text :
+       {absl::StrCat(tied, zero, fix,
+                     ", \"strategy.checkpointing.mode\"]\nvary = { \"schedule.plugin\" = "
+                     "[\"pipeline-1f1b\", \"pipeline-dualpipe\", \"pipeline-zb-v\", "
+                     "\"pipeline-interleaved\"], \"schedule.degree\" = [4, 8] }\n"),
+        absl::StrCat(dense, zero, "[schedule]\nplugin = \"pipeline-breadth-first\"\n", fix,
+                     ", \"schedule.plugin\"]\n"
+                     "vary = { \"schedule.degree\" = [6, 8], \"schedule.chunks\" = [3, 4] }\n")}) {
+    SCOPED_TRACE(text);
+    const Grid read = GridOf(text);
+    ASSERT_TRUE(read.grid) << FirstMessage(read.diagnostics);
+    std::vector<double> alone;
+    for (const SearchPoint& point : Points(*read.grid)) {
+      Diagnostics own;
+      const PlannedScenario planned = PlanScenario(Registry(), ScenarioOf(*read.grid, point), &own);
+      if (planned.composed.composition != nullptr && planned.explanation.evaluation.fits)
+        alone.push_back(planned.explanation.evaluation.peak);
+    }
+    std::sort(alone.begin(), alone.end());
+    const SearchResult found =
+        RunSearch(Registry(), *read.grid, {.top = 100, .bounds = false}, [](std::int64_t) {});
+    std::vector<double> peaks;
+    for (const Found& one : found.best) peaks.push_back(one.peak);
+    std::sort(peaks.begin(), peaks.end());
+    ASSERT_GT(peaks.size(), 1u);
+    EXPECT_EQ(peaks, alone);
+  }
 }
 
 TEST(SearchSchedule, WhatCannotBeVariedIsToldWithItsPlace) {
