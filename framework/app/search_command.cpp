@@ -129,7 +129,7 @@ int SearchCommand(const std::vector<std::string>& args, Streams streams) {
     line.Fail(failure.what());
     return kOther;
   }
-  Json document = SearchDocument(registry, *grid, result, pareto);
+  Json document = SearchDocument(registry, *grid, result, pareto, Jobs(jobs));
   if (!why_not.empty()) {
     document["why_not"] = WhyNotDocument(registry, *grid, result, why_not, &diagnostics);
     if (diagnostics.HasErrors()) {

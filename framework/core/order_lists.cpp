@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -86,18 +87,24 @@ class States {
  public:
   explicit States(std::size_t width) : width_(width) {}
 
-  void Add(const std::vector<std::int32_t>& now) {
-    if (!IsNew(now)) return;
-    // What comes is most often what came a few works ago.
+  // `hash` of it: the same for the same numbers.
+  void Add(const std::vector<std::int32_t>& now, std::uint64_t hash) {
+    if (!IsNew(now, hash)) return;
+    // One that is new holds less of everything than another only where it holds less in sum.
+    const int sum = std::accumulate(now.begin(), now.end(), 0);
     for (std::size_t i = kept_.size(); i-- > 0;) {
-      if (!HoldsLess(now, kept_[i])) continue;
-      std::swap(kept_[i], kept_.back());
-      return;
+      if (sum < sums_[i] && HoldsLess(now, kept_[i])) return;
     }
-    kept_.erase(std::remove_if(kept_.begin(), kept_.end(),
-                               [&](const auto& other) { return HoldsLess(other, now); }),
-                kept_.end());
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < kept_.size(); ++i) {
+      if (sums_[i] < sum && HoldsLess(kept_[i], now)) continue;
+      if (left < i) std::swap(kept_[left], kept_[i]);
+      sums_[left++] = sums_[i];
+    }
+    kept_.resize(left);
+    sums_.resize(left);
     kept_.push_back(now);
+    sums_.push_back(sum);
   }
 
   // Largest first.
@@ -112,9 +119,7 @@ class States {
 
  private:
   // Most states come again and again.
-  bool IsNew(const std::vector<std::int32_t>& now) {
-    std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a, a number at a time
-    for (const std::int32_t n : now) hash = (hash ^ static_cast<std::uint32_t>(n)) * 0x100000001b3u;
+  bool IsNew(const std::vector<std::int32_t>& now, std::uint64_t hash) {
     const auto [it, fresh] = seen_.emplace(hash, all_.size());
     if (!fresh) return !std::equal(now.begin(), now.end(), all_.begin() + it->second);
     all_.insert(all_.end(), now.begin(), now.end());
@@ -126,6 +131,7 @@ class States {
 
   const std::size_t width_;
   std::vector<std::vector<std::int32_t>> kept_;
+  std::vector<int> sums_;                                   // [kept]
   std::unordered_map<std::uint64_t, std::ptrdiff_t> seen_;  // by hash, into all_
   std::vector<std::int32_t> all_;
 };
@@ -147,29 +153,34 @@ std::vector<std::int32_t> StatesOf(const std::vector<Work>& list, const Repetiti
   std::vector<std::int32_t> now(width, 0);
   bool grown = false;  // since a state was noted
   int at_work = -1;    // the chunk in it
-  const auto of = [&now](int chunk, std::size_t which) -> std::int32_t& {
-    return now[3 * Size(chunk) + which];
+  // A number of each place times how much is there, so that a change is one addition.
+  std::uint64_t hash = 0;
+  const auto change = [&](int chunk, std::size_t which, std::int32_t by) {
+    const std::size_t at = 3 * Size(chunk) + which;
+    now[at] += by;
+    const std::uint64_t place = (at + 1) * 0x9e3779b97f4a7c15u;
+    hash += static_cast<std::uint64_t>(static_cast<std::int64_t>(by)) * (place ^ place >> 31);
   };
   EachWork(list, skip, [&](const Work& work) {
     const bool pair = work.kind == WorkKind::kFB;
     const int backward = pair ? work.backward_chunk : work.chunk;
     const bool whole = pair || work.kind == WorkKind::kB;
-    if (pair || work.kind == WorkKind::kF) ++of(work.chunk, 0);
-    if (work.kind == WorkKind::kI) ++of(work.chunk, 1);
-    if (whole) of(backward, 2) = 1;
+    if (pair || work.kind == WorkKind::kF) change(work.chunk, 0, 1);
+    if (work.kind == WorkKind::kI) change(work.chunk, 1, 1);
+    if (whole) change(backward, 2, 1);
     // What a forward pass or an input gradient adds is there at the start of the next work, too;
     // of works that free one after another the first has most, for each chunk that is at work.
     const bool adds = !whole && work.kind != WorkKind::kW;
     grown = grown || adds || pair;
     const bool noted = adds ? &work == &list.back() : grown || (whole && backward != at_work);
     if (noted) {
-      states.Add(now);
+      states.Add(now, hash);
       at_work = whole ? backward : -1;
       grown = false;
     }
-    if (whole) of(backward, 2) = 0;
-    if (whole || work.kind == WorkKind::kW) --of(backward, 0);
-    if (work.kind == WorkKind::kW) --of(work.chunk, 1);
+    if (whole) change(backward, 2, -1);
+    if (whole || work.kind == WorkKind::kW) change(backward, 0, -1);
+    if (work.kind == WorkKind::kW) change(work.chunk, 1, -1);
   });
   return states.All();
 }

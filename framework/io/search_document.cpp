@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/text.h"
+#include "core/ordered_work.h"
 #include "io/parameter_io.h"
 #include "io/plan_document.h"
 #include "io/quantity.h"
@@ -116,7 +118,7 @@ std::string WinnerText(const Json& winner, std::size_t width) {
 }  // namespace
 
 Json SearchDocument(const PluginRegistry& registry, const SearchGrid& grid,
-                    const SearchResult& result, bool pareto) {
+                    const SearchResult& result, bool pareto, int jobs) {
   Json document = {{"schema", "shardlab.search/1"},
                    {"scenario", grid.name},
                    {"objective", Name(grid.objective)},
@@ -130,17 +132,23 @@ Json SearchDocument(const PluginRegistry& registry, const SearchGrid& grid,
   }
   Json rows = Json::array(), provenance = Json::array();
   const std::vector<Found>& found = pareto ? result.pareto : result.best;
-  for (std::size_t i = 0; i < found.size(); ++i) {
+  // Without a document where there is no such plan, which a search has not found.
+  const auto plan_of = [&](std::int64_t i, int) -> std::optional<Json> {
     Diagnostics diagnostics;
-    const PlannedScenario planned =
-        PlanScenario(registry, ScenarioOf(grid, found[i].point), &diagnostics);
-    if (planned.composed.composition == nullptr) continue;
+    const SearchPoint& point = found[static_cast<std::size_t>(i)].point;
+    const PlannedScenario planned = PlanScenario(registry, ScenarioOf(grid, point), &diagnostics);
+    if (planned.composed.composition == nullptr) return std::nullopt;
+    return PlanDocument(planned, diagnostics);
+  };
+  const auto add = [&](std::int64_t at, std::optional<Json> planned) {
+    if (!planned) return;
+    const auto i = static_cast<std::size_t>(at);
     Json row = {{"rank", i + 1},
                 {"legal", 1},
                 {"keys", KeysOf(grid, found[i].point)},
                 {"objective", ObjectiveOf(grid, found[i])}};
     if (i > 0) row["why"] = Difference(found[0], found[i]);
-    Json plan = PlanDocument(planned, diagnostics);
+    Json plan = *std::move(planned);
     for (const Json& constant : plan["provenance"]) {
       if (std::find(provenance.begin(), provenance.end(), constant) == provenance.end())
         provenance.push_back(constant);
@@ -149,7 +157,8 @@ Json SearchDocument(const PluginRegistry& registry, const SearchGrid& grid,
     row["name"] = Shorthand(plan["plan"], grid.Group(found[i].point.group).sharding);
     for (const auto& [key, value] : plan.items()) row[key] = value;
     rows.push_back(std::move(row));
-  }
+  };
+  InOrder(static_cast<std::int64_t>(found.size()), jobs, plan_of, add);
   document["rows"] = std::move(rows);
   document["near_misses"] = Json::array();
   for (const Found& near : result.best_unfitting) {
@@ -165,7 +174,7 @@ Json SearchDocument(const PluginRegistry& registry, const SearchGrid& grid,
                                        {"peak_bytes", std::llround(near.peak)},
                                        {"why", why}});
   }
-  if (!pareto) document["winner"] = WinnerDocument(registry, grid, result);
+  if (!pareto) document["winner"] = WinnerDocument(registry, grid, result, jobs);
   document["provenance"] = std::move(provenance);
   return document;
 }

@@ -16,8 +16,9 @@ namespace shardlab {
 // Schema "shardlab.search/1": {scenario, objective, min_headroom, counts, illegal: [{code, count,
 // example}], rows: [plan documents with rank, keys and, behind the winner, why], near_misses:
 // [{keys, step_seconds, peak_bytes, why}], provenance}. Rows are the best, or the Pareto front.
+// `jobs`: threads; the document is the same for any number.
 nlohmann::ordered_json SearchDocument(const PluginRegistry& registry, const SearchGrid& grid,
-                                      const SearchResult& result, bool pareto);
+                                      const SearchResult& result, bool pareto, int jobs = 1);
 
 std::string SearchText(const nlohmann::ordered_json& document, const TextStyle& style);
 

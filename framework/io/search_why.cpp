@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/text.h"
+#include "core/ordered_work.h"
 #include "io/parameter_io.h"
 #include "io/plan_document.h"
 #include "io/quantity.h"
@@ -186,10 +187,12 @@ class Neighbours {
   std::vector<SearchPoint> all_;
 };
 
-Json Knobs(const PluginRegistry& registry, const SearchGrid& grid, const Found& winner) {
+Json Knobs(const PluginRegistry& registry, const SearchGrid& grid, const Found& winner, int jobs) {
   const Settings settings = SettingsOf(grid, winner.point);
+  const std::vector<SearchPoint> points = Neighbours(grid, winner.point).All();
   Json knobs = Json::array();
-  for (const SearchPoint& point : Neighbours(grid, winner.point).All()) {
+  const auto knob_of = [&](std::int64_t i, int) {
+    const SearchPoint& point = points[static_cast<std::size_t>(i)];
     Diagnostics diagnostics;
     const PlannedScenario planned = PlanScenario(registry, ScenarioOf(grid, point), &diagnostics);
     Json knob = {{"change", Change(settings, SettingsOf(grid, point))}};
@@ -203,8 +206,10 @@ Json Knobs(const PluginRegistry& registry, const SearchGrid& grid, const Found& 
       knob["fits"] = e.fits;
       knob["peak_bytes"] = std::llround(e.peak);
     }
-    knobs.push_back(std::move(knob));
-  }
+    return knob;
+  };
+  InOrder(static_cast<std::int64_t>(points.size()), jobs, knob_of,
+          [&](std::int64_t, Json knob) { knobs.push_back(std::move(knob)); });
   // Legal ones first, the strongest first.
   const auto strength = [](const Json& knob) {
     return knob["legal"] == 0 ? -1.0 : std::abs(knob["step_share"].get<double>());
@@ -277,14 +282,14 @@ std::string TimeDifference(double step, const TimeParts& time, double other_step
 }
 
 Json WinnerDocument(const PluginRegistry& registry, const SearchGrid& grid,
-                    const SearchResult& result) {
+                    const SearchResult& result, int jobs) {
   if (result.best.empty()) return nullptr;
   const Found& winner = result.best[0];
   Diagnostics diagnostics;
   PlannedScenario planned = PlanScenario(registry, ScenarioOf(grid, winner.point), &diagnostics);
   if (planned.composed.composition == nullptr) return nullptr;
   return {{"binds", Binds(grid, winner)},
-          {"knobs", Knobs(registry, grid, winner)},
+          {"knobs", Knobs(registry, grid, winner, jobs)},
           {"links", Links(planned, winner)}};
 }
 

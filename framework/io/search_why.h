@@ -22,8 +22,9 @@ std::string TimeDifference(double step, const TimeParts& time, double other_step
 // reason}], links: [{link, faster, step_share}]}: step_share is the change of the step over the
 // winner's. Knobs are the neighbours in the grid, each one change; a link is `faster` times as
 // fast, latency and all. Null without a winner.
+// `jobs`: threads.
 nlohmann::ordered_json WinnerDocument(const PluginRegistry& registry, const SearchGrid& grid,
-                                      const SearchResult& result);
+                                      const SearchResult& result, int jobs = 1);
 
 // The winner with the named keys: {keys, legal, fits, step_seconds, peak_bytes, why, nearest:
 // [{change, step_seconds, peak_bytes, fits}]}. An illegal plan has in `why` what it breaks first,
