@@ -53,8 +53,8 @@ struct CompiledOrder {
   // most; and between the start of I and the end of W, where it holds most of those.
   std::vector<std::int32_t> in_flight, pinned;
   // Where weight gradients wait, and of several chunks, which need not hold alike: states of a rank
-  // of which none holds less of everything than another. In each, per chunk: chunks in flight, chunks between the start of I and the end of W,
-  // and 1 where a whole backward pass is at work.
+  // of which none holds less of everything than another. In each, per chunk: chunks in flight,
+  // chunks between the start of I and the end of W, and 1 where a whole backward pass is at work.
   std::vector<std::vector<std::int32_t>> states;  // [rank][state x 3 x chunks + 3 x chunk + which]
   std::vector<std::int32_t> in_flight_until_i;    // [rank] the most chunks between F and I or B
   std::vector<std::int32_t> stage_of;             // [rank x chunks + chunk]
