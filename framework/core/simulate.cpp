@@ -235,6 +235,16 @@ class Player {
            pass.forward_stage + 1 == StageOf(event.rank, awaiting.chunk);
   }
 
+  // Of a pair each half's collectives travel while the other computes; what hides slows down what
+  // hides it.
+  double HiddenIn(int rank, const Work& work) const {
+    if (work.kind != WorkKind::kFB || !c_.rules.pairs_overlap) return 0;
+    const PassShape& f = Shape(rank, work.chunk, kF);
+    const PassShape& b = Shape(rank, work.backward_chunk, kB);
+    return c_.overlap_share *
+           (std::min(f.communicates, b.computes) + std::min(b.communicates, f.computes));
+  }
+
   void Play(int rank, const Work& work, double arrival) {
     State& state = state_[Size(rank)];
     const bool pair = work.kind == WorkKind::kFB;
@@ -250,12 +260,12 @@ class Player {
     }
     ++state.count;
     double at = pass.start;
-    const auto play = [&](int chunk, std::size_t kind) {
+    const auto play = [&](int chunk, std::size_t kind, double hidden) {
       const PassShape& shape = Shape(rank, chunk, kind);
       const double begin = Begin(rank, shape, at);
       if (at == pass.start) pass.compute = begin;
       pass.replay += shape.replay * pass.scale;
-      at = begin + shape.body * pass.scale + backlog_;
+      at = begin + shape.body * pass.scale + backlog_ - hidden;
       if (shape.tail.seconds > 0) {
         state.tail_end = at + shape.tail.seconds;
         if (shape.tail.stream == out_.send_tier) pass.tail = state.tail_end;
@@ -265,20 +275,12 @@ class Player {
     };
     if (pair || work.kind == WorkKind::kF) {
       pass.forward_stage = StageOf(rank, work.chunk);
-      play(work.chunk, kF);
+      play(work.chunk, kF, 0);
     }
     if (pair || work.kind != WorkKind::kF) {
       const int chunk = pair ? work.backward_chunk : work.chunk;
       pass.backward_stage = StageOf(rank, chunk);
-      play(chunk, pair ? kB : Size(static_cast<int>(work.kind)));
-    }
-    // Each half's collectives travel while the other computes; what hides slows down what hides it.
-    if (pair && c_.rules.pairs_overlap) {
-      const PassShape& f = Shape(rank, work.chunk, kF);
-      const PassShape& b = Shape(rank, work.backward_chunk, kB);
-      const double hidden =
-          std::min(f.communicates, b.computes) + std::min(b.communicates, f.computes);
-      at -= c_.overlap_share * hidden * pass.scale;
+      play(chunk, pair ? kB : Size(static_cast<int>(work.kind)), HiddenIn(rank, work) * pass.scale);
     }
     if (pass.compute < pass.start) pass.compute = pass.start;
     pass.end = at;

@@ -66,10 +66,11 @@ class PassSum {
   double at_ = 0, tail_end_ = 0;
 };
 
-void Play(const PassCost& pass, PlayingRank& rank, double* at) {
+// `hidden`: what an overlapped pair is shorter than its parts, taken from its backward pass.
+void Play(const PassCost& pass, PlayingRank& rank, double* at, double hidden = 0) {
   const double rest = std::max(0.0, rank.tail_end - *at);
   const double backlog = std::max(0.0, std::min(pass.lead, rest) - pass.slack);
-  *at += std::max(pass.lead, rest) + pass.body + backlog;
+  *at += std::max(pass.lead, rest) + pass.body + backlog - hidden;
   if (pass.tail > 0) rank.tail_end = *at + pass.tail;
 }
 
@@ -101,8 +102,8 @@ class TravelPlayer {
       } else if (e.cost > zero) {
         const std::pair<int, int>& pair = order_.pairs[e.cost - zero - 1];
         Play(w_.passes[Size(pair.first) * 4 + kF], rank, &at);
-        Play(w_.passes[Size(pair.second) * 4 + kB], rank, &at);
-        if (!hidden_.empty()) at -= hidden_[e.cost - zero - 1];
+        Play(w_.passes[Size(pair.second) * 4 + kB], rank, &at,
+             hidden_.empty() ? 0 : hidden_[e.cost - zero - 1]);
       }
       rank.busy += at - start;
       rank.free = ends[i] = at;

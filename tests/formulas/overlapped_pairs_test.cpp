@@ -109,6 +109,43 @@ TEST(OverlappedPairs, ThePartsAndTheTableAddUp) {
   EXPECT_NEAR(all, ExpertSeconds(plan, "exposed") + ExpertSeconds(plan, "hidden"), 1e-9 * all);
 }
 
+// Reductions behind a pair begin when the pair ends: what is seen of them and what is not is what
+// they take.
+TEST(OverlappedPairs, ReductionsBeginBehindThePair) {
+  const Planned plan = PlanText(R"(
+[model]
+plugin = "llama"
+preset = "llama3.1-8b"
+layers = 16
+
+[hardware]
+plugin = "h100-dgx"
+nodes = 4
+
+[training]
+sequence_length = 4096
+global_batch_size = 128
+
+[strategy.fsdp]
+
+[strategy.tensor]
+degree = 4
+sequence_parallel = true
+
+[schedule]
+plugin = "pipeline-dualpipe-v"
+degree = 4
+)");
+  ASSERT_TRUE(plan.ok());
+  const nlohmann::ordered_json& time = plan.document["time"];
+  double taken = 0;
+  for (const auto& row : plan.document["communication"])
+    taken += row["axis"] == "data" ? row["seconds"].get<double>() : 0;
+  const double shown = time["exposed"]["data_seconds"], hidden = time["hidden"]["data_seconds"];
+  EXPECT_NEAR(shown + hidden, taken, 1e-9 * taken);
+  EXPECT_GT(time["hidden"]["tensor_seconds"].get<double>(), 0);
+}
+
 // The classroom's pairs take as long as their parts.
 TEST(OverlappedPairs, AreNotOfTheClassroom) {
   const Planned plan = PlanText("accounting = \"textbook\"\n" + Experts(8192, "pipeline-dualpipe"));
