@@ -216,7 +216,8 @@ class Finder {
                                      c.micro_batch, ", and no rank does anything of micro-batch ",
                                      missing, ": they count from 0 without a gap"),
                         at, std::nullopt,
-                        absl::StrCat("add micro-batch ", missing, ", or number those there are")};
+                        absl::StrCat("add micro-batch ", missing,
+                                     ", or number those there are from 0 without a gap")};
     };
     for (int rank = 0; rank < static_cast<int>(order_.size()); ++rank) {
       for (int index = 0; index < static_cast<int>(order_[Size(rank)].size()); ++index) {

@@ -78,7 +78,7 @@ std::string Turned(const Json& state, const Turn& turn, std::string* why) {
   const Json& values = knob.at("values");
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i].at("value") != knob.at("value")) continue;
-    const std::size_t next = turn.up ? i + 1 : i - 1;  // wraps below zero, and is refused
+    const std::size_t next = turn.up ? i + 1 : i - 1;  // below the first it wraps, and is refused
     if (next >= values.size()) break;
     const Json& value = values[next].at("value");
     return absl::StrCat(knob.at("key").get<std::string>(), "=",
