@@ -286,11 +286,8 @@ TensorId ProgramBuilder::GatedSilu(std::string name, const Arg& gate, const Arg&
   op.inputs = {MakeOperand(op, gate), MakeOperand(op, up)};
   if (weights.tensor.valid()) op.inputs.push_back(MakeOperand(op, weights));
   const TensorId id = Finish(std::move(op), gate.labels, role, DtypeSlot::kCompute);
-  if (weights.tensor.valid()) {
-    ReadsForAll(program_.ops.back(), {0, 1, 2});
-  } else {
-    ReadsForAll(program_.ops.back(), {0, 1});
-  }
+  ReadsForAll(program_.ops.back(),
+              weights.tensor.valid() ? std::vector<int>{0, 1, 2} : std::vector<int>{0, 1});
   return id;
 }
 

@@ -38,7 +38,7 @@ std::vector<std::string> Alone(const SimulationReport& report) {
 
 // What --contention plays, and what it leaves out.
 constexpr const char* kContentionModel =
-    "first order: messages of a pipeline rank one after another in each direction; a message and "
+    "first order: messages of a pipeline rank to one other one after another; a message and "
     "the gradient reduction behind its pass at half of the rate each while both last; left out: "
     "gathers and reductions under a pass, groups of other ranks on the same port, the receiver's "
     "port";
