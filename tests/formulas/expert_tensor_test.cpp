@@ -10,33 +10,15 @@ constexpr double kTensor = 4, kContext = 2, kDevices = 16, kMicroBatches = 4;
 
 // 4 tensor x 2 context x 2 data ranks.
 std::string Model(const std::string& expert, const std::string& method = "gather") {
-  return R"(
-[model]
-plugin = "moe"
-layers = 4
-hidden = 256
-heads = 8
-experts = 8
-top_k = 2
-expert_ffn = 512
-vocabulary = 512
-
-[hardware]
-plugin = "h100-dgx"
-nodes = 2
-
-[training]
-sequence_length = 512
-global_batch_size = 8
-
-[strategy.tensor]
+  return SmallExperts(2, 8,
+                      R"([strategy.tensor]
 degree = 4
 sequence_parallel = true
 
 [strategy.context]
 degree = 2
-method = ")" +
-         method + "\"\n\n[strategy.expert]\n" + expert;
+method = ")" + method + "\"\n\n[strategy.expert]\n" +
+                          expert);
 }
 
 std::string Degrees(int expert, int slices) {

@@ -67,4 +67,25 @@ micro_batch_size = )" +
          "\nglobal_batch_size = " + std::to_string(global_batch_size) + "\n\n" + rest;
 }
 
+// A mixture of eight experts, of which a token visits two, of four layers, with the rest of a
+// scenario. 512 tokens a sequence, one sequence a micro-batch.
+inline std::string SmallExperts(int nodes, int global_batch_size, const std::string& rest) {
+  return R"(
+[model]
+plugin = "moe"
+layers = 4
+hidden = 256
+heads = 8
+experts = 8
+top_k = 2
+expert_ffn = 512
+vocabulary = 512
+
+[hardware]
+plugin = "h100-dgx"
+nodes = )" +
+         std::to_string(nodes) + "\n\n[training]\nsequence_length = 512\nglobal_batch_size = " +
+         std::to_string(global_batch_size) + "\n\n" + rest;
+}
+
 }  // namespace shardlab

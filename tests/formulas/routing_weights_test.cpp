@@ -10,28 +10,7 @@ constexpr double kLayers = 4, kHidden = 256, kTopK = 2, kTokens = 512, kRanks = 
 constexpr double kMicroBatches = 4;
 
 std::string Experts(const std::string& rest) {
-  return R"(
-[model]
-plugin = "moe"
-layers = 4
-hidden = 256
-heads = 8
-experts = 8
-top_k = 2
-expert_ffn = 512
-vocabulary = 512
-
-[hardware]
-plugin = "h100-dgx"
-nodes = 1
-
-[training]
-sequence_length = 512
-global_batch_size = 32
-
-[strategy.expert]
-degree = 4
-)" + rest;
+  return SmallExperts(1, 32, "[strategy.expert]\ndegree = 4\n" + rest);
 }
 
 // Of the rows of tensors with this name: bytes that a rank sends.
