@@ -127,9 +127,9 @@ TEST_F(Mpi, ASearchIsTheSameForAnyNumberOfRanks) {
   }
 }
 
-// The process that works for rank 0: mpirun's child whose arguments are these and which is not
-// rank 0 itself.
-pid_t AWorker(const std::string& store) {
+// The process that works for rank 0: mpirun's child in this folder whose arguments are these and
+// which is not rank 0 itself. Another run of this test has another folder.
+pid_t AWorker(const fs::path& folder, const std::string& store) {
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
@@ -137,6 +137,8 @@ pid_t AWorker(const std::string& store) {
     if (command.find(SHARDLAB_BINARY_DIR "/shardlab-mpi") != 0 ||
         command.find(store) == std::string::npos)
       continue;
+    std::error_code gone;
+    if (!fs::equivalent(entry.path() / "cwd", folder, gone)) continue;
     const std::string environment = ReadFile(entry.path() / "environ");
     if (environment.find("OMPI_COMM_WORLD_RANK=1") != std::string::npos) return std::stoi(name);
   }
@@ -162,7 +164,7 @@ TEST_F(Mpi, AKilledRankLosesNothingThatWasStored) {
             fs::file_size(At("killed.db"), ignored) < 100'000)
           continue;
         std::this_thread::sleep_for(std::chrono::milliseconds(random() % 30));
-        if (const pid_t worker = AWorker("killed.db"); worker > 0) kill(worker, SIGKILL);
+        if (const pid_t worker = AWorker(At(""), "killed.db"); worker > 0) kill(worker, SIGKILL);
         return;
       }
     });
