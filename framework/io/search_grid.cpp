@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
@@ -255,32 +253,34 @@ class GridReader {
       chosen = std::move(more);
     }
     for (const Sharding& sharding : shardings) {
-      shares_.clear();
-      for (const std::vector<Choice>& choices : chosen) Group({sharding, choices, 0, {}, {}});
+      std::vector<SearchGroup> groups;
+      std::map<std::string, std::size_t> shares;  // those of a choice whatever its share is
+      for (const std::vector<Choice>& choices : chosen) {
+        SearchGroup group{sharding, choices, {}, {}};
+        const auto share = std::find_if(choices.begin(), choices.end(),
+                                        [](const Choice& c) { return !c.share_key.empty(); });
+        if (share == choices.end()) {
+          group.pipelines = pipelines_;
+          groups.push_back(std::move(group));
+          continue;
+        }
+        const auto [of, first] = shares.emplace(SettingsOf(choices), groups.size());
+        if (first) groups.push_back(std::move(group));
+        AddShare(*share, &groups[of->second].pipelines);
+      }
+      for (SearchGroup& group : groups) Seconds(std::move(group));
     }
   }
 
-  void Group(SearchGroup group) {
-    const auto share = std::find_if(group.choices.begin(), group.choices.end(),
-                                    [](const Choice& c) { return !c.share_key.empty(); });
-    if (share == group.choices.end()) {
-      group.pipelines = pipelines_;
-      return Seconds(std::move(group));
-    }
-    // The number of layers is composed: each has a group. Two shares of few layers may be the same
-    // number, the file's number may be a share; all of them are another choice.
-    const int quarters = share->quarters, stated = share->stated;
-    std::map<int, std::vector<Pipeline>> by_number;
-    for (std::size_t p = 0; p < pipelines_.size(); ++p) {
-      const int layers = pipelines_[p].layers;
-      const int number = stated > 0 ? stated : (layers * quarters + 3) / 4;
-      if (number < layers && shares_.insert({SettingsOf(group.choices), number, p}).second)
-        by_number[number].push_back(pipelines_[p]);
-    }
-    for (auto& [number, pipelines] : by_number) {
-      group.share = number;
-      group.pipelines = std::move(pipelines);
-      Seconds(group);
+  // Two shares of few layers may be the same number, the file's number may be a share; all of them
+  // are another choice.
+  void AddShare(const Choice& choice, std::vector<Pipeline>* pipelines) const {
+    for (Pipeline pipeline : pipelines_) {
+      pipeline.share =
+          choice.stated > 0 ? choice.stated : (pipeline.layers * choice.quarters + 3) / 4;
+      if (pipeline.share < pipeline.layers &&
+          std::find(pipelines->begin(), pipelines->end(), pipeline) == pipelines->end())
+        pipelines->push_back(std::move(pipeline));
     }
   }
 
@@ -324,7 +324,6 @@ class GridReader {
   Scenario bare_;  // without what the search decides
   TriedSchedule file_schedule_;
   std::vector<Pipeline> pipelines_;
-  std::set<std::tuple<std::string, int, std::size_t>> shares_;  // settings, layers, pipeline
 };
 
 }  // namespace

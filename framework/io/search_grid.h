@@ -57,13 +57,14 @@ struct SearchAxis {
 // are.
 enum class Second : std::uint8_t { kNoAxis, kOne, kAnother };
 
-// What is composed together for a combination of `vary`: nothing in it is a degree.
+// What is composed together for a combination of `vary`: nothing in it is a degree, nor how many
+// layers a choice treats. Where one does, each of the pipelines says for how many.
 struct SearchGroup {
   Sharding sharding;
   std::vector<Choice> choices;
-  int share = 0;  // layers of a rank, where a choice is a number of them
   std::array<Second, kMostSearchAxes> second{};  // [axis], of those that have one
   std::vector<Pipeline> pipelines;
+  bool Shares() const { return !pipelines.empty() && pipelines.front().share > 0; }
 };
 
 // One plan of the grid: a group and its degrees.

@@ -93,6 +93,11 @@ class GroupSearch {
       request_.layers.clear();
       request_.balance = Balance::kEven;
     }
+    const int share = group_->pipelines[static_cast<std::size_t>(made.pipeline)].share;
+    auto& classes = composed_.composition->edited.program.classes;
+    for (std::size_t c = 0; c < classes.size(); ++c) {
+      if (share > 0 && classes[c].per_rank == share) shared_.push_back(c);
+    }
     stated_layers_ = request_.layers;
     stated_balance_ = request_.balance;
     workspace_ = std::make_unique<Workspace>(*composed_.composition);
@@ -321,6 +326,7 @@ class GroupSearch {
   bool Split(std::size_t p, const Plan& plan) {
     const Pipeline& pipeline = group_->pipelines[p];
     Composition& c = *composed_.composition;
+    for (const std::size_t row : shared_) c.edited.program.classes[row].per_rank = pipeline.share;
     PlanRequest& request = request_;
     request.chunks = pipeline.chunks;
     const FileSplit& file = grid_.file_split;
@@ -441,6 +447,7 @@ class GroupSearch {
   ComposedScenario composed_;
   bool tried_ = false;
   PlanRequest request_;
+  std::vector<std::size_t> shared_;  // classes of which each pipeline treats its share
   std::vector<int> stated_layers_;  // where `vary` states them
   Balance stated_balance_ = Balance::kEven;
   std::unique_ptr<Workspace> workspace_;

@@ -55,7 +55,7 @@ class PipelineMaker {
   void Balanced(const TriedSchedule& tried, int degree, int chunks) {
     const int stages = Stages(tried, degree, chunks);
     if (stages < 1) return;
-    Pipeline pipeline{tried.name, degree, chunks, false, false, 0};
+    Pipeline pipeline{tried.name, degree, chunks, false, false, 0, 0};
     const auto layers = [&](int all) { return all / stages * chunks; };
     if (rule_.layers % stages == 0) {
       pipeline.layers = layers(rule_.layers);
@@ -84,7 +84,7 @@ class PipelineMaker {
              IsBalanced(p, stages);
     };
     if (std::any_of(pipelines_.begin(), pipelines_.end(), same)) return;
-    Pipeline pipeline{tried->name, degree, chunks, false, true, 0};
+    Pipeline pipeline{tried->name, degree, chunks, false, true, 0, 0};
     pipeline.layers = (rule_.layers + stages - 1) / std::max(1, stages) * chunks;
     if (split.layers.size() == static_cast<std::size_t>(std::max(0, stages)))
       pipeline.layers = LargestRank(*tried, degree, chunks);

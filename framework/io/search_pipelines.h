@@ -25,6 +25,7 @@ struct Pipeline {
   bool count_ends = false;
   bool as_file = false;  // split as the file says
   int layers = 0;        // of the largest rank
+  int share = 0;         // of each rank's layers, so many are treated as a choice says; 0: none is
   friend bool operator==(const Pipeline&, const Pipeline&) = default;
 };
 

@@ -113,7 +113,7 @@ std::vector<std::pair<std::string, Value>> SettingsOf(const SearchGrid& grid,
     set("strategy." + group.sharding.table + "." + group.sharding.key, group.sharding.value);
   for (const Choice& choice : group.choices) {
     for (const auto& [key, value] : choice.settings) set(key, value);
-    if (!choice.share_key.empty()) set(choice.share_key, Value::Integer(group.share));
+    if (!choice.share_key.empty()) set(choice.share_key, Value::Integer(pipeline.share));
   }
   set("schedule.plugin", Value::Text(pipeline.schedule));
   set("schedule.degree", Value::Integer(pipeline.degree));

@@ -97,13 +97,13 @@ std::size_t Prepared::Makes(const SearchGrid& grid, int group) const {
 
 namespace {
 
-// In which order groups have their turn: those that differ by how much is recomputed come last,
-// they are many and seldom the best. Numbers of points are those of the grid.
+// In which order groups have their turn: those that treat a share of their layers come last, they
+// are large and seldom the best. Numbers of points are those of the grid.
 class Turns {
  public:
   explicit Turns(const SearchGrid& grid) : combinations_(grid.other.size()) {
     for (int g = 0; g < grid.groups_each(); ++g) {
-      (grid.Group(g).share == 0 ? plain_ : shares_).push_back(g);
+      (grid.Group(g).Shares() ? shares_ : plain_).push_back(g);
       begins_.push_back(each_);
       each_ += grid.SizeOf(grid.Group(g));
     }

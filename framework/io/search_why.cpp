@@ -129,6 +129,7 @@ class Neighbours {
     const Pipeline& now = group_.pipelines[static_cast<std::size_t>(of_.pipeline)];
     std::vector<int> degrees, chunks;
     for (const Pipeline& p : group_.pipelines) {
+      if (p.share != now.share) continue;
       if (p.chunks == now.chunks || p.degree == 1) degrees.push_back(p.degree);
       if (p.schedule == now.schedule && p.degree == now.degree) chunks.push_back(p.chunks);
     }
@@ -138,6 +139,7 @@ class Neighbours {
     };
     for (std::size_t i = 0; i < group_.pipelines.size(); ++i) {
       const Pipeline& p = group_.pipelines[i];
+      if (p.share != now.share) continue;
       const bool other_degree =
           among(degree, p.degree) &&
           (p.degree == 1 || (p.chunks == now.chunks && p.schedule == now.schedule));
@@ -161,23 +163,28 @@ class Neighbours {
       for (const auto& [key, value] : choice.settings)
         absl::StrAppend(&text, Setting(key, value), " ");
     }
-    return absl::StrCat(text, group.share);
+    return text;
   }
 
-  // Other sharding, or other choices.
+  // Other sharding, or other choices, be it for another share of the layers.
   void Groups() {
+    const Pipeline& now = group_.pipelines[static_cast<std::size_t>(of_.pipeline)];
     const int first = of_.group - of_.group % grid_.groups_each();
     for (int g = 0; g < grid_.groups_each(); ++g) {
       const SearchGroup& group = grid_.Group(g);
       if (group.second != group_.second) continue;
-      if (Same(group.sharding, group_.sharding) == (Text(group) == Text(group_))) continue;
-      const auto at = std::find(group.pipelines.begin(), group.pipelines.end(),
-                                group_.pipelines[static_cast<std::size_t>(of_.pipeline)]);
-      if (at == group.pipelines.end()) continue;
-      SearchPoint point = of_;
-      point.group = first + g;
-      point.pipeline = static_cast<int>(at - group.pipelines.begin());
-      all_.push_back(point);
+      const bool same_sharding = Same(group.sharding, group_.sharding);
+      const bool same_settings = Text(group) == Text(group_);
+      for (std::size_t i = 0; i < group.pipelines.size(); ++i) {
+        Pipeline pipeline = group.pipelines[i];
+        const bool same_choice = same_settings && pipeline.share == now.share;
+        pipeline.share = now.share;
+        if (same_sharding == same_choice || !(pipeline == now)) continue;
+        SearchPoint point = of_;
+        point.group = first + g;
+        point.pipeline = static_cast<int>(i);
+        all_.push_back(point);
+      }
     }
   }
 
