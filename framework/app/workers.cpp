@@ -94,7 +94,7 @@ void ServeSweep(const Sweep& sweep, const std::string& of, Questions* questions)
 void ServeSearch(const PluginRegistry& registry, const SearchGrid& grid,
                  const SearchOptions& options, const std::string& of, Questions* questions) {
   Prepared prepared;
-  Prepare(registry, grid, &prepared);
+  Prepare(registry, grid, 1, &prepared);
   Serve(of, questions, [&](const Json& question) {
     return FoundToBytes(SearchOfGroup(
         registry, grid, options, &prepared, question.at("group").get<int>(),

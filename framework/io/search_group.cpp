@@ -31,7 +31,11 @@ class GroupSearch {
         grid_(grid),
         options_(options),
         prepared_(*prepared),
+        known_refusals_(prepared->orders.TakeRefusals()),
         to_beat_(to_beat) {}
+  ~GroupSearch() { prepared_.orders.GiveBack(std::move(known_refusals_)); }
+  GroupSearch(const GroupSearch&) = delete;
+  GroupSearch& operator=(const GroupSearch&) = delete;
 
   SearchResult Run(int group, std::int64_t first) {
     LookAt(group, first, grid_.micro_batch.size());
@@ -213,11 +217,7 @@ class GroupSearch {
     const Pipeline& pipeline = group_->pipelines[p];
     const NamedSchedule& schedule = *schedules_[p];
     if (schedule.schedule == nullptr) return Illegal("plugin.unknown", schedule.refusal);
-    Composition& c = *composed_.composition;
-    if (c.schedule != schedule.schedule) {
-      c.schedule = schedule.schedule;
-      c.schedule_name = pipeline.schedule;
-    }
+    Ask(pipeline, schedule);
     plan.chunks = pipeline.chunks;
     const ScheduleShape shape{plan.pipeline, plan.chunks, plan.micro_batches};
     if (plan.pipeline > 1) {
@@ -231,6 +231,14 @@ class GroupSearch {
     Consider(schedule, plan);
   }
 
+  // Not a counted pointer: all threads would count at the same place for each plan.
+  void Ask(const Pipeline& pipeline, const NamedSchedule& schedule) {
+    Composition& c = *composed_.composition;
+    if (c.schedule.get() == schedule.schedule.get()) return;
+    c.schedule = std::shared_ptr<const Schedule>(std::shared_ptr<void>(), schedule.schedule.get());
+    c.schedule_name = pipeline.schedule;
+  }
+
   // Of a pipeline there are few numbers of micro-batches, and they come again and again.
   const std::string& Refusal(std::size_t p, const NamedSchedule& schedule,
                              const ScheduleShape& shape) {
@@ -238,7 +246,7 @@ class GroupSearch {
       if (micro_batches == shape.micro_batches) return *refusal;
     }
     const std::string& refusal =
-        prepared_.orders.Refusal(*schedule.schedule, schedule.index, shape);
+        known_refusals_->Of(*schedule.schedule, schedule.index, shape);
     refusals_[p].emplace_back(shape.micro_batches, &refusal);
     return refusal;
   }
@@ -279,8 +287,7 @@ class GroupSearch {
       const auto p = static_cast<std::size_t>(point_.pipeline);
       const Pipeline& pipeline = group_->pipelines[p];
       const NamedSchedule& schedule = *schedules_[p];
-      composed_.composition->schedule = schedule.schedule;
-      composed_.composition->schedule_name = pipeline.schedule;
+      Ask(pipeline, schedule);
       Costs(plan);
       Whole(schedule, plan);
     }
@@ -438,6 +445,7 @@ class GroupSearch {
   const SearchGrid& grid_;
   const SearchOptions& options_;
   Prepared& prepared_;
+  std::unique_ptr<Refusals> known_refusals_;
   const double to_beat_;
   std::size_t micro_batches_ = 0;  // that are looked at
   const SearchGroup* group_ = nullptr;

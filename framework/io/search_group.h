@@ -1,7 +1,7 @@
 #pragma once
 // One group of a search: all of its points, each with the composition that they share.
 //
-//   Prepared prepared;  Prepare(registry, grid, &prepared);
+//   Prepared prepared;  Prepare(registry, grid, jobs, &prepared);
 //   SearchResult part = SearchOfGroup(registry, grid, options, &prepared, group, first, to_beat);
 
 #include <map>
@@ -41,7 +41,7 @@ struct Prepared {
   std::size_t Makes(const SearchGrid& grid, int group) const;
 };
 
-void Prepare(const PluginRegistry& registry, const SearchGrid& grid, Prepared* prepared);
+void Prepare(const PluginRegistry& registry, const SearchGrid& grid, int jobs, Prepared* prepared);
 
 // `first`: number of the group's first point. `to_beat`: an objective that so many plans as are
 // asked for have reached.

@@ -6,13 +6,24 @@
 
 namespace shardlab {
 
-const std::string& SearchOrders::Refusal(const Schedule& schedule, int index,
-                                         const ScheduleShape& shape) {
-  const Key key(index, shape.ranks, shape.chunks, shape.micro_batches);
+const std::string& Refusals::Of(const Schedule& schedule, int index, const ScheduleShape& shape) {
+  const std::tuple key(index, shape.ranks, shape.chunks, shape.micro_batches);
+  const auto found = known_.find(key);
+  if (found != known_.end()) return found->second;
+  return known_.emplace(key, schedule.Refusal(shape)).first->second;
+}
+
+std::unique_ptr<Refusals> SearchOrders::TakeRefusals() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = refusals_.find(key);
-  if (found != refusals_.end()) return found->second;
-  return refusals_.emplace(key, schedule.Refusal(shape)).first->second;
+  if (refusals_.empty()) return std::make_unique<Refusals>();
+  std::unique_ptr<Refusals> taken = std::move(refusals_.back());
+  refusals_.pop_back();
+  return taken;
+}
+
+void SearchOrders::GiveBack(std::unique_ptr<Refusals> refusals) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  refusals_.push_back(std::move(refusals));
 }
 
 template <class Make>

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "core/order.h"
 
@@ -20,6 +21,16 @@ namespace shardlab {
 struct KnownOrder {
   std::string code, refusal;  // empty: there is an order
   CompiledOrder order;        // without its works
+};
+
+// Of one thread: why schedules refuse shapes. Asked for each plan, so no lock is taken.
+class Refusals {
+ public:
+  // Empty when the schedule does not refuse it; stays where it is. `index` tells schedules apart.
+  const std::string& Of(const Schedule& schedule, int index, const ScheduleShape& shape);
+
+ private:
+  std::map<std::tuple<int, int, int, int>, std::string> known_;
 };
 
 class SearchOrders {
@@ -31,8 +42,9 @@ class SearchOrders {
              const CompiledOrder* outline);
   // The same without what only playing needs; see OutlineOrder.
   Pointer Outline(const Schedule& schedule, int index, const ScheduleShape& shape);
-  // Why the schedule refuses a shape; empty when it does not. Nothing is compiled.
-  const std::string& Refusal(const Schedule& schedule, int index, const ScheduleShape& shape);
+  // Refusals that no thread has at present, and back with them.
+  std::unique_ptr<Refusals> TakeRefusals();
+  void GiveBack(std::unique_ptr<Refusals> refusals);
 
  private:
   using Key = std::tuple<int, int, int, int>;
@@ -42,7 +54,7 @@ class SearchOrders {
   Pointer Known(Orders* orders, const Key& key, Make make);
   Orders orders_, outlines_;
   std::mutex mutex_;
-  std::map<Key, std::string> refusals_;
+  std::vector<std::unique_ptr<Refusals>> refusals_;
   std::size_t bytes_ = 0;
 };
 

@@ -45,16 +45,15 @@ OtherFacts FactsOf(const SearchGrid& grid, const ComposedScenario& composed) {
 }  // namespace
 
 // A schedule is made as for its own scenario; no row of a composition depends on it.
-void Prepare(const PluginRegistry& registry, const SearchGrid& grid, Prepared* prepared) {
-  Diagnostics diagnostics;
-  const auto compose = [&](int group, std::size_t pipeline) {
+void Prepare(const PluginRegistry& registry, const SearchGrid& grid, int jobs,
+             Prepared* prepared) {
+  const auto compose = [&](int group, std::size_t pipeline, Diagnostics* diagnostics) {
     SearchPoint point;
     point.group = group;
     point.pipeline = static_cast<int>(pipeline);
     for (std::size_t a = 0; a < grid.axes.size(); ++a)
       point.degrees[a] = grid.Has(grid.Group(group), a) ? 2 : 1;
-    diagnostics = Diagnostics();
-    return ComposeScenario(registry, ScenarioOf(grid, point), &diagnostics,
+    return ComposeScenario(registry, ScenarioOf(grid, point), diagnostics,
                            ComposeWhat::kCompositionOnly, &prepared->compositions);
   };
   const int combinations = grid.VariesSchedules() ? static_cast<int>(grid.other.size()) : 1;
@@ -65,7 +64,9 @@ void Prepare(const PluginRegistry& registry, const SearchGrid& grid, Prepared* p
         NamedSchedule& made = prepared->schedules[{pipelines[p].schedule, other}];
         if (made.schedule != nullptr || !made.refusal.empty()) continue;
         made.index = static_cast<int>(prepared->schedules.size());
-        const ComposedScenario composed = compose(other * grid.groups_each() + g, p);
+        Diagnostics diagnostics;
+        const ComposedScenario composed =
+            compose(other * grid.groups_each() + g, p, &diagnostics);
         if (composed.composition != nullptr) {
           made.schedule = composed.composition->schedule;
           continue;
@@ -76,10 +77,15 @@ void Prepare(const PluginRegistry& registry, const SearchGrid& grid, Prepared* p
       }
     }
   }
-  for (int other = 0; other < grid.other.size() && !grid.groups.empty(); ++other) {
-    const int group = other * grid.groups_each();
-    prepared->others.push_back(FactsOf(grid, compose(group, prepared->Makes(grid, group))));
-  }
+  if (grid.groups.empty()) return;
+  InOrder(
+      grid.other.size(), jobs,
+      [&](std::int64_t other, int) {
+        const int group = static_cast<int>(other) * grid.groups_each();
+        Diagnostics ignored;  // said of each of its points
+        return FactsOf(grid, compose(group, prepared->Makes(grid, group), &ignored));
+      },
+      [&](std::int64_t, OtherFacts facts) { prepared->others.push_back(std::move(facts)); });
 }
 
 const NamedSchedule& Prepared::Of(const SearchGrid& grid, int group, std::size_t pipeline) const {
@@ -188,11 +194,11 @@ SearchResult RunSearch(const PluginRegistry& registry, const SearchGrid& grid,
                        const SearchOptions& options,
                        const std::function<void(std::int64_t done)>& progress) {
   Prepared prepared;
-  Prepare(registry, grid, &prepared);
+  Prepare(registry, grid, options.jobs, &prepared);
   Turns turns(grid);
   // The better what is found first, the less is played. Looking takes as long as a few groups do.
   const auto plain = static_cast<std::int64_t>(turns.plain().size());
-  if (options.bounds && !options.pareto && turns.count() >= 4 * plain) {
+  if (options.bounds && !options.pareto && plain > 1) {
     std::vector<double> least;
     InOrder(
         plain, options.jobs,

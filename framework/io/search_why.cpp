@@ -8,8 +8,10 @@
 #include "absl/strings/str_join.h"
 #include "base/text.h"
 #include "core/ordered_work.h"
+#include "core/short_order.h"
+#include "io/compose_memory.h"
+#include "io/compose_scenario.h"
 #include "io/parameter_io.h"
-#include "io/plan_document.h"
 #include "io/quantity.h"
 #include "io/sweep_text.h"
 #include "io/toml_value.h"
@@ -194,20 +196,60 @@ class Neighbours {
   std::vector<SearchPoint> all_;
 };
 
-Json Knobs(const PluginRegistry& registry, const SearchGrid& grid, const Found& winner, int jobs) {
+// A point as a search evaluates it: with a short order, and without a word on where numbers are
+// from.
+struct Stepped {
+  ComposedScenario composed;  // without a composition: illegal
+  std::optional<CompiledOrder> order;
+  Evaluation evaluation;
+
+  Evaluation Evaluated() const {
+    const Composition& c = *composed.composition;
+    const CompiledOrder* of = order ? &*order : nullptr;
+    Workspace workspace(c);
+    workspace.Reserve(c.plan, of);
+    return Evaluate(c, c.plan, of, workspace);
+  }
+};
+
+Stepped StepOf(const PluginRegistry& registry, const SearchGrid& grid, const SearchPoint& point,
+               ComposeMemory* memory, std::string* reason) {
+  Stepped out;
+  Diagnostics diagnostics;
+  out.composed = ComposeScenario(registry, ScenarioOf(grid, point), &diagnostics,
+                                 ComposeWhat::kPlan, memory);
+  *reason = FirstError(diagnostics);
+  if (out.composed.composition == nullptr) return out;
+  const Composition& c = *out.composed.composition;
+  if (c.plan.pipeline > 1) {
+    auto order =
+        CompileShortOrder(*c.schedule, {c.plan.pipeline, c.plan.chunks, c.plan.micro_batches});
+    if (!order.ok()) {
+      *reason = std::string(order.status().message());
+      out.composed.composition = nullptr;
+      return out;
+    }
+    out.order = *std::move(order);
+  }
+  out.evaluation = out.Evaluated();
+  return out;
+}
+
+Json Knobs(const PluginRegistry& registry, const SearchGrid& grid, const Found& winner, int jobs,
+           ComposeMemory* memory) {
   const Settings settings = SettingsOf(grid, winner.point);
   const std::vector<SearchPoint> points = Neighbours(grid, winner.point).All();
   Json knobs = Json::array();
   const auto knob_of = [&](std::int64_t i, int) {
     const SearchPoint& point = points[static_cast<std::size_t>(i)];
-    Diagnostics diagnostics;
-    const PlannedScenario planned = PlanScenario(registry, ScenarioOf(grid, point), &diagnostics);
+    std::string reason;
+    const Stepped stepped = StepOf(registry, grid, point, memory, &reason);
     Json knob = {{"change", Change(settings, SettingsOf(grid, point))}};
-    if (planned.composed.composition == nullptr || diagnostics.HasErrors()) {
+    if (stepped.composed.composition == nullptr) {
       knob["legal"] = 0;
-      knob["reason"] = FirstError(diagnostics);
+      knob["reason"] = reason;
     } else {
-      const Evaluation& e = planned.explanation.evaluation;
+      const Evaluation& e = stepped.evaluation;
       knob["legal"] = 1;
       knob["step_share"] = e.step / winner.step - 1;
       knob["fits"] = e.fits;
@@ -226,20 +268,16 @@ Json Knobs(const PluginRegistry& registry, const SearchGrid& grid, const Found& 
   return knobs;
 }
 
-Json Links(PlannedScenario& planned, const Found& winner) {
-  Composition& c = *planned.composed.composition;
+Json Links(const Stepped& stepped, const Found& winner) {
+  Composition& c = *stepped.composed.composition;
   const std::shared_ptr<const Network> network = c.network;
-  const CompiledOrder* order = planned.order ? &*planned.order : nullptr;
   Json links = Json::array();
   const std::vector<Tier>& tiers = c.hardware->machine().tiers;
   for (std::size_t tier = 0; tier < tiers.size(); ++tier) {
     c.network = std::make_shared<FasterLink>(network, static_cast<int>(tier));
-    Workspace workspace(c);
-    workspace.Reserve(c.plan, order);
-    const Evaluation e = Evaluate(c, c.plan, order, workspace);
     links.push_back({{"link", tiers[tier].name},
                      {"faster", kFaster},
-                     {"step_share", e.step / winner.step - 1}});
+                     {"step_share", stepped.Evaluated().step / winner.step - 1}});
   }
   c.network = network;
   return links;
@@ -292,12 +330,13 @@ Json WinnerDocument(const PluginRegistry& registry, const SearchGrid& grid,
                     const SearchResult& result, int jobs) {
   if (result.best.empty()) return nullptr;
   const Found& winner = result.best[0];
-  Diagnostics diagnostics;
-  PlannedScenario planned = PlanScenario(registry, ScenarioOf(grid, winner.point), &diagnostics);
-  if (planned.composed.composition == nullptr) return nullptr;
+  ComposeMemory memory;
+  std::string ignored;
+  const Stepped stepped = StepOf(registry, grid, winner.point, &memory, &ignored);
+  if (stepped.composed.composition == nullptr) return nullptr;
   return {{"binds", Binds(grid, winner)},
-          {"knobs", Knobs(registry, grid, winner, jobs)},
-          {"links", Links(planned, winner)}};
+          {"knobs", Knobs(registry, grid, winner, jobs, &memory)},
+          {"links", Links(stepped, winner)}};
 }
 
 }  // namespace shardlab

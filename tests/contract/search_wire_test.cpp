@@ -36,7 +36,7 @@ TEST(SearchWire, GroupsSearchedElsewhereGiveTheSameResult) {
   options.top = 5;
   const SearchResult here = RunSearch(registry, *grid, options, [](std::int64_t) {});
   Prepared prepared;
-  Prepare(registry, *grid, &prepared);
+  Prepare(registry, *grid, 1, &prepared);
   SearchOptions own = options;
   options.jobs = 3;
   std::string bytes;
