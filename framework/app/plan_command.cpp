@@ -45,11 +45,12 @@ Value OnlySet(const Value& table, const std::string& file) {
 }  // namespace
 
 Planned ReadAndPlan(const PluginRegistry& registry, const std::string& file,
-                    const std::vector<std::string>& sets) {
+                    const std::vector<std::string>& sets, PlannedOrder kind) {
   Planned p;
   p.scenario = ReadScenario(file, sets, p.diagnostics);
   p.sources[p.scenario.file] = p.scenario.text;
-  if (!p.diagnostics.HasErrors()) p.planned = PlanScenario(registry, p.scenario, &p.diagnostics);
+  if (!p.diagnostics.HasErrors())
+    p.planned = PlanScenario(registry, p.scenario, &p.diagnostics, kind);
   return p;
 }
 

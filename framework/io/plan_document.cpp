@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "core/short_order.h"
 #include "io/parameter_io.h"
 #include "io/plan_scalars.h"
 #include "io/render_diagnostics.h"
@@ -251,14 +252,16 @@ const char* Verdict(const Evaluation& e) {
 }
 
 PlannedScenario PlanScenario(const PluginRegistry& registry, const Scenario& scenario,
-                             Diagnostics* diagnostics) {
+                             Diagnostics* diagnostics, PlannedOrder kind) {
   PlannedScenario planned;
   planned.composed = ComposeScenario(registry, scenario, diagnostics);
   if (planned.composed.composition == nullptr) return planned;
   const Composition& c = *planned.composed.composition;
   if (c.plan.pipeline > 1) {
-    absl::StatusOr<CompiledOrder> order =
-        CompileOrder(*c.schedule, {c.plan.pipeline, c.plan.chunks, c.plan.micro_batches});
+    const ScheduleShape shape{c.plan.pipeline, c.plan.chunks, c.plan.micro_batches};
+    absl::StatusOr<CompiledOrder> order = kind == PlannedOrder::kWhole
+                                              ? CompileOrder(*c.schedule, shape)
+                                              : CompileShortOrder(*c.schedule, shape);
     if (!order.ok()) {
       diagnostics->Error("schedule.order", planned.composed.request.pipeline_place,
                          absl::StrCat("schedule \"", c.schedule_name,

@@ -19,8 +19,12 @@ struct PlannedScenario {
   Explanation explanation;             // meaningless when there is no composition
 };
 
+// With each event of the order for who plays them (core/simulate.h); else without most of its
+// repetition (core/short_order.h), which is all that a document asks.
+enum class PlannedOrder { kShort, kWhole };
+
 PlannedScenario PlanScenario(const PluginRegistry& registry, const Scenario& scenario,
-                             Diagnostics* diagnostics);
+                             Diagnostics* diagnostics, PlannedOrder kind = PlannedOrder::kShort);
 
 nlohmann::ordered_json PlanDocument(const PlannedScenario& planned, const Diagnostics& diagnostics);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/make_plan.h"
+#include "core/short_order.h"
 #include "io/plan_scalars.h"
 #include "io/search_offers.h"
 
@@ -43,7 +44,7 @@ SweepOrders::Pointer SweepOrders::Of(const Schedule& schedule, int index,
   }
   Pointer made;
   std::size_t bytes = 0;
-  if (absl::StatusOr<CompiledOrder> order = CompileOrder(schedule, shape); order.ok()) {
+  if (absl::StatusOr<CompiledOrder> order = CompileShortOrder(schedule, shape); order.ok()) {
     order->works = {};  // only playing is wanted
     order->events.shrink_to_fit();
     bytes = order->events.size() * sizeof(CompiledOrder::Event);
