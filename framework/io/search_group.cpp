@@ -16,6 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::size_t kSampled = 8;  // plans of a group
 constexpr double kNear = 1.1;  // of a device's memory: a plan that takes more did not nearly fit
 
 bool Dominates(const Found& a, const Found& b) {
@@ -39,15 +40,16 @@ class GroupSearch {
 
   SearchResult Run(int group, std::int64_t first) {
     LookAt(group, first, grid_.micro_batch.size());
-    MostPromisingFirst();
+    MostPromisingFirst(waiting_.size());
     return std::move(result_);
   }
 
-  double Least(int group) {
+  std::vector<double> Sample(int group) {
     LookAt(group, 0, 1);
-    double least = std::numeric_limits<double>::infinity();
-    for (const Waiting& one : waiting_) least = std::min(least, one.seconds);
-    return least;
+    MostPromisingFirst(kSampled);
+    std::vector<double> objectives;
+    for (const Found& found : result_.best) objectives.push_back(found.objective);
+    return objectives;
   }
 
  private:
@@ -270,10 +272,10 @@ class GroupSearch {
                         costs_known_, point_, plan});
   }
 
-  void MostPromisingFirst() {
+  void MostPromisingFirst(std::size_t most) {
     std::stable_sort(waiting_.begin(), waiting_.end(),
                      [](const Waiting& a, const Waiting& b) { return a.seconds < b.seconds; });
-    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+    for (std::size_t i = 0; i < std::min(most, waiting_.size()); ++i) {
       const Waiting& next = waiting_[i];
       if (next.costs_known && next.seconds > Seconds(to_beat())) {
         ++result_.counts.pruned;
@@ -507,10 +509,10 @@ SearchResult SearchOfGroup(const PluginRegistry& registry, const SearchGrid& gri
   return GroupSearch(registry, grid, options, prepared, to_beat).Run(group, first);
 }
 
-double LeastOfGroup(const PluginRegistry& registry, const SearchGrid& grid,
-                    const SearchOptions& options, Prepared* prepared, int group) {
+std::vector<double> SampleOfGroup(const PluginRegistry& registry, const SearchGrid& grid,
+                                  const SearchOptions& options, Prepared* prepared, int group) {
   return GroupSearch(registry, grid, options, prepared, std::numeric_limits<double>::infinity())
-      .Least(group);
+      .Sample(group);
 }
 
 }  // namespace shardlab

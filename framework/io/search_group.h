@@ -49,10 +49,10 @@ SearchResult SearchOfGroup(const PluginRegistry& registry, const SearchGrid& gri
                            const SearchOptions& options, Prepared* prepared, int group,
                            std::int64_t first, double to_beat);
 
-// The least seconds that bounds leave to a plan of the group with the first micro-batch of the
-// grid: where to begin. Nothing is played.
-double LeastOfGroup(const PluginRegistry& registry, const SearchGrid& grid,
-                    const SearchOptions& options, Prepared* prepared, int group);
+// Objectives of a few plans of the group with the first micro-batch of the grid, those whose bounds
+// promise most, that fit; the best first.
+std::vector<double> SampleOfGroup(const PluginRegistry& registry, const SearchGrid& grid,
+                                  const SearchOptions& options, Prepared* prepared, int group);
 
 // The better first; of two alike the earlier in the grid.
 bool Better(const Found& a, const Found& b);

@@ -154,14 +154,17 @@ class Turns {
 // the first half of those before it, later for all but the last few.
 class Reached {
  public:
+  // `at_first`: what has been reached before all groups.
+  explicit Reached(double at_first) : at_first_(at_first) {}
+
   static constexpr std::int64_t kBehind = 16;  // groups; as many threads work at a time
 
   double Before(std::int64_t group) {
+    if (group == 0) return at_first_;
     std::unique_lock<std::mutex> lock(mutex_);
-    if (group == 0) return std::numeric_limits<double>::infinity();
     const auto at = static_cast<std::size_t>(std::max(group - kBehind, (group - 1) / 2));
     known_.wait(lock, [&] { return stopped_ || begin_ + objective_.size() > at; });
-    return stopped_ ? std::numeric_limits<double>::infinity() : objective_[at - begin_];
+    return stopped_ ? at_first_ : std::min(at_first_, objective_[at - begin_]);
   }
   void Add(double objective) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -180,6 +183,7 @@ class Reached {
   }
 
  private:
+  const double at_first_;
   std::mutex mutex_;
   std::condition_variable known_;
   static constexpr std::size_t kKept = std::size_t{4} * kBehind;
@@ -187,6 +191,28 @@ class Reached {
   std::deque<double> objective_;  // [group - begin_]
   bool stopped_ = false;
 };
+
+// Where to begin, and what to beat from the beginning: the better what is found first, the less is
+// played.
+double Begin(const PluginRegistry& registry, const SearchGrid& grid, const SearchOptions& options,
+             Prepared* prepared, Turns* turns) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  std::vector<double> best, all;
+  InOrder(
+      static_cast<std::int64_t>(turns->plain().size()), options.jobs,
+      [&](std::int64_t i, int) {
+        return SampleOfGroup(registry, grid, options, prepared,
+                             turns->plain()[static_cast<std::size_t>(i)]);
+      },
+      [&](std::int64_t, const std::vector<double>& objectives) {
+        best.push_back(objectives.empty() ? kNone : objectives[0]);
+        all.insert(all.end(), objectives.begin(), objectives.end());
+      });
+  turns->Sort(best);
+  if (options.top == 0 || all.size() < options.top) return kNone;
+  std::sort(all.begin(), all.end());
+  return all[options.top - 1];
+}
 
 }  // namespace
 
@@ -196,21 +222,10 @@ SearchResult RunSearch(const PluginRegistry& registry, const SearchGrid& grid,
   Prepared prepared;
   Prepare(registry, grid, options.jobs, &prepared);
   Turns turns(grid);
-  // The better what is found first, the less is played. Looking takes as long as a few groups do.
-  const auto plain = static_cast<std::int64_t>(turns.plain().size());
-  if (options.bounds && !options.pareto && plain > 1) {
-    std::vector<double> least;
-    InOrder(
-        plain, options.jobs,
-        [&](std::int64_t i, int) {
-          return LeastOfGroup(registry, grid, options, &prepared,
-                              turns.plain()[static_cast<std::size_t>(i)]);
-        },
-        [&](std::int64_t, double seconds) { least.push_back(seconds); });
-    turns.Sort(least);
-  }
+  Reached reached(options.bounds && !options.pareto
+                      ? Begin(registry, grid, options, &prepared, &turns)
+                      : std::numeric_limits<double>::infinity());
   SearchResult result;
-  Reached reached;
   InOrder(
       turns.count(), options.jobs,
       [&](std::int64_t turn, int slot) {
