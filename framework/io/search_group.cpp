@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -34,7 +36,10 @@ class GroupSearch {
         prepared_(*prepared),
         known_refusals_(prepared->orders.TakeRefusals()),
         to_beat_(to_beat) {}
-  ~GroupSearch() { prepared_.orders.GiveBack(std::move(known_refusals_)); }
+  ~GroupSearch() {
+    prepared_.orders.GiveBack(std::move(known_refusals_));
+    if (announced_) prepared_.orders.Withdraw(*announced_);
+  }
   GroupSearch(const GroupSearch&) = delete;
   GroupSearch& operator=(const GroupSearch&) = delete;
 
@@ -275,6 +280,7 @@ class GroupSearch {
   void MostPromisingFirst(std::size_t most) {
     std::stable_sort(waiting_.begin(), waiting_.end(),
                      [](const Waiting& a, const Waiting& b) { return a.seconds < b.seconds; });
+    if (options_.jobs > 1) Announce(most);
     for (std::size_t i = 0; i < std::min(most, waiting_.size()); ++i) {
       const Waiting& next = waiting_[i];
       if (next.costs_known && next.seconds > Seconds(to_beat())) {
@@ -295,26 +301,43 @@ class GroupSearch {
     }
   }
 
+  void Announce(std::size_t most) {
+    std::vector<SearchOrders::Asked> outlines;
+    std::set<SearchOrders::Key> shapes;
+    for (std::size_t i = 0; i < std::min(most, waiting_.size()); ++i) {
+      const Waiting& next = waiting_[i];
+      const NamedSchedule& schedule =
+          *schedules_[static_cast<std::size_t>(next.point.pipeline)];
+      const SearchOrders::Asked asked = AskedOf(schedule, next.plan);
+      if (next.plan.pipeline > 1 && shapes.insert(SearchOrders::KeyOf(asked)).second)
+        outlines.push_back(asked);
+    }
+    announced_ = prepared_.orders.Announce(std::move(outlines));
+  }
+  static SearchOrders::Asked AskedOf(const NamedSchedule& schedule, const Plan& plan) {
+    return {schedule.schedule.get(), schedule.index,
+            {plan.pipeline, plan.chunks, plan.micro_batches}};
+  }
+
   // With its order, of which an outline often says enough.
   void Whole(const NamedSchedule& schedule, const Plan& plan) {
-    const Composition& c = *composed_.composition;
     workspace_->most_seconds = Seconds(to_beat());
     workspace_->plays = true;
     if (plan.pipeline == 1) {
       Evaluated(plan, nullptr);
       return;
     }
-    const ScheduleShape shape{plan.pipeline, plan.chunks, plan.micro_batches};
+    const SearchOrders::Asked asked = AskedOf(schedule, plan);
     SearchOrders::Pointer outline;
     if (options_.bounds) {
-      outline = prepared_.orders.Outline(*c.schedule, schedule.index, shape);
+      outline = prepared_.orders.Outline(asked);
       if (!outline->refusal.empty()) return Illegal(outline->code, outline->refusal);
       workspace_->plays = false;
       if (!Evaluated(plan, &outline->order)) return;
       workspace_->plays = true;
     }
-    const SearchOrders::Pointer order = prepared_.orders.Of(
-        *c.schedule, schedule.index, shape, outline != nullptr ? &outline->order : nullptr);
+    const SearchOrders::Pointer order =
+        prepared_.orders.Of(asked, outline != nullptr ? &outline->order : nullptr);
     if (!order->refusal.empty()) return Illegal(order->code, order->refusal);
     Evaluated(plan, &order->order);
   }
@@ -448,6 +471,7 @@ class GroupSearch {
   const SearchOptions& options_;
   Prepared& prepared_;
   std::unique_ptr<Refusals> known_refusals_;
+  std::optional<int> announced_;
   const double to_beat_;
   std::size_t micro_batches_ = 0;  // that are looked at
   const SearchGroup* group_ = nullptr;

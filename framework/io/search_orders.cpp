@@ -26,14 +26,29 @@ void SearchOrders::GiveBack(std::unique_ptr<Refusals> refusals) {
   refusals_.push_back(std::move(refusals));
 }
 
-template <class Make>
-SearchOrders::Pointer SearchOrders::Known(Orders* orders, const Key& key, Make make) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = orders->find(key);
-    if (found != orders->end()) return found->second;
+// Ends with the making of an order, be it by an exception.
+class SearchOrders::Making {
+ public:
+  Making(SearchOrders* of, Orders* orders, const Key& key)
+      : of_(*of), orders_(*orders), key_(key) {}
+  ~Making() {
+    const std::lock_guard<std::mutex> lock(of_.mutex_);
+    orders_.making.erase(key_);
+    of_.made_.notify_all();
   }
-  absl::StatusOr<CompiledOrder> compiled = make();
+  Making(const Making&) = delete;
+  Making& operator=(const Making&) = delete;
+
+ private:
+  SearchOrders& of_;
+  Orders& orders_;
+  const Key key_;
+};
+
+template <class Compile>
+SearchOrders::Pointer SearchOrders::Make(Orders* orders, const Key& key, Compile compile) {
+  const Making making(this, orders, key);
+  absl::StatusOr<CompiledOrder> compiled = compile();
   auto made = std::make_shared<KnownOrder>();
   std::size_t bytes = sizeof(KnownOrder);
   if (compiled.ok()) {
@@ -47,24 +62,69 @@ SearchOrders::Pointer SearchOrders::Known(Orders* orders, const Key& key, Make m
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   if (bytes_ + bytes > kMostBytes) {
-    orders_.clear();
-    outlines_.clear();
+    orders_.known.clear();
+    outlines_.known.clear();
     bytes_ = 0;
   }
   bytes_ += bytes;
-  return orders->emplace(key, std::move(made)).first->second;
+  orders->known.emplace(key, made);
+  return made;
 }
 
-SearchOrders::Pointer SearchOrders::Of(const Schedule& schedule, int index,
-                                       const ScheduleShape& shape, const CompiledOrder* outline) {
-  return Known(&orders_, Key(index, shape.ranks, shape.chunks, shape.micro_batches),
-               [&] { return CompileShortOrder(schedule, shape, outline); });
+template <class Compile>
+SearchOrders::Pointer SearchOrders::Known(Orders* orders, const Key& key, Compile compile) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    const auto found = orders->known.find(key);
+    if (found != orders->known.end()) return found->second;
+    if (orders->making.insert(key).second) break;
+    lock.unlock();
+    const bool helped = Help();
+    lock.lock();
+    if (!helped) made_.wait(lock, [&] { return orders->making.count(key) == 0; });
+  }
+  lock.unlock();
+  return Make(orders, key, compile);
 }
 
-SearchOrders::Pointer SearchOrders::Outline(const Schedule& schedule, int index,
-                                            const ScheduleShape& shape) {
-  return Known(&outlines_, Key(index, shape.ranks, shape.chunks, shape.micro_batches),
-               [&] { return OutlineOrder(schedule, shape); });
+SearchOrders::Pointer SearchOrders::Of(const Asked& asked, const CompiledOrder* outline) {
+  return Known(&orders_, KeyOf(asked),
+               [&] { return CompileShortOrder(*asked.schedule, asked.shape, outline); });
+}
+
+SearchOrders::Pointer SearchOrders::Outline(const Asked& asked) {
+  return Known(&outlines_, KeyOf(asked),
+               [&] { return OutlineOrder(*asked.schedule, asked.shape); });
+}
+
+int SearchOrders::Announce(std::vector<Asked> outlines) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  announced_[announcements_] = {std::move(outlines), 0};
+  return announcements_++;
+}
+
+void SearchOrders::Withdraw(int announced) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  announced_.erase(announced);
+}
+
+std::optional<SearchOrders::Asked> SearchOrders::TakeAnnounced() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (auto& [number, of] : announced_) {
+    while (of.next < of.outlines.size()) {
+      const Asked& asked = of.outlines[of.next++];
+      const Key key = KeyOf(asked);
+      if (outlines_.known.count(key) == 0 && outlines_.making.insert(key).second) return asked;
+    }
+  }
+  return std::nullopt;
+}
+
+bool SearchOrders::Help() {
+  const std::optional<Asked> asked = TakeAnnounced();
+  if (!asked) return false;
+  Make(&outlines_, KeyOf(*asked), [&] { return OutlineOrder(*asked->schedule, asked->shape); });
+  return true;
 }
 
 }  // namespace shardlab

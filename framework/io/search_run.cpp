@@ -1,6 +1,7 @@
 #include "io/search_run.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <limits>
@@ -157,13 +158,23 @@ class Reached {
   // `at_first`: what has been reached before all groups.
   explicit Reached(double at_first) : at_first_(at_first) {}
 
+  // How often who waits looks for something to do.
+  static constexpr std::chrono::microseconds kLook{500};
   static constexpr std::int64_t kBehind = 16;  // groups; as many threads work at a time
 
-  double Before(std::int64_t group) {
+  // `help` does something useful for others while there is something to do.
+  template <class Help>
+  double Before(std::int64_t group, Help&& help) {
     if (group == 0) return at_first_;
     std::unique_lock<std::mutex> lock(mutex_);
     const auto at = static_cast<std::size_t>(std::max(group - kBehind, (group - 1) / 2));
-    known_.wait(lock, [&] { return stopped_ || begin_ + objective_.size() > at; });
+    const auto known = [&] { return stopped_ || begin_ + objective_.size() > at; };
+    while (!known()) {
+      lock.unlock();
+      const bool helped = help();
+      lock.lock();
+      if (!helped) known_.wait_for(lock, kLook, known);
+    }
     return stopped_ ? at_first_ : std::min(at_first_, objective_[at - begin_]);
   }
   void Add(double objective) {
@@ -232,7 +243,7 @@ SearchResult RunSearch(const PluginRegistry& registry, const SearchGrid& grid,
         try {
           const int group = turns.Group(turn);
           const std::int64_t first = turns.Begin(group);
-          const double to_beat = reached.Before(turn);
+          const double to_beat = reached.Before(turn, [&] { return prepared.orders.Help(); });
           if (options.elsewhere) return options.elsewhere(group, first, to_beat, slot);
           return SearchOfGroup(registry, grid, options, &prepared, group, first, to_beat);
         } catch (...) {
