@@ -30,7 +30,7 @@ TIMES = {
     "simulate_1024_devices": (1.0, "sixteen pipeline ranks, 128 micro-batches"),
     "write_trace_70b": (0.3, "every layer, op and collective of two ranks as Chrome trace JSON"),
     "search_70b_32_devices": (0.08, "the default grid of 47,232 plans, composing included; the goal is 0.1 s"),
-    "search_gpt3_175b_64_devices": (0.12, "the default grid of 54,912 plans; the goal is 0.1 s"),
+    "search_gpt3_175b_64_devices": (0.1, "the default grid of 54,912 plans; the goal"),
     "search_405b_16384_devices": (0.3, "the default grid of 126,720 plans; the goal is 5 s on two cores"),
     "sweep_rows_per_second": (0.165, "6,480 legal rows into SQLite, 18 compositions; the goal, 50,000 a second, is 0.13 s"),
     "sweep_rows_of_their_own": (0.25, "291 rows into SQLite, each with a composition of its own"),
@@ -38,13 +38,12 @@ TIMES = {
 }
 # Legal plans a second that a search decides on one core, composing included.
 RATES = {
-    "search_405b_varied": (0.8e6, "two million plans, dense; the goal is 1 M/s"),
+    "search_405b_varied": (1e6, "two million plans, dense; the goal"),
     "search_mixtral_8x7b_32_devices": (0.3e6, "the default grid of 158,400 plans, MoE; the goal"),
 }
 SEARCH_MEMORY = 500e6   # bytes resident, whatever the grid
 SEARCH_GROWTH = 1.25    # of a grid of sixteen combinations of `vary` over the default grid
-# Told, not held: on a machine that is busy it says nothing.
-TWO_THREADS = "two threads"
+TWO_THREADS = 1.8       # times as fast as one; on a machine that does something else it is less
 PLAN_WALL = 0.050       # shardlab plan as a process, all plugins loaded
 MORE_INSTRUCTIONS = 1.02  # a count may grow by this factor before it counts as a regression
 
@@ -78,6 +77,10 @@ def plan_wall(build):
 
 VARY = ('search.vary={"training.global_batch_size" = [2048, 4096, 6144, 8192], '
         '"training.sequence_length" = [4096, 8192, 12288, 16384]}')
+
+
+VARY_MUCH = ('search.vary={"training.global_batch_size" = [2048, 4096, 6144, 8192, 10240, 12288, 14336, 16384], '
+             '"training.sequence_length" = [4096, 8192, 12288, 16384, 20480, 24576, 28672, 32768, 36864, 40960]}')
 
 
 def search_process(build, jobs, *more):
@@ -134,9 +137,12 @@ def main():
         f"{large / 1e6:10.0f} MB for two million plans, at most {SEARCH_MEMORY / 1e6:g} MB")
     row("search memory growth", large / grid, SEARCH_GROWTH,
         f"{large / grid:10.2f} of the default grid's, at most {SEARCH_GROWTH}")
-    # A long search: of a short one most is its first group, for which all others wait.
-    one, two = (min(search_process(build, jobs, "--set", VARY)[0] for _ in range(5)) for jobs in (1, 2))
-    print(f"     {TWO_THREADS:28s} {one / two:10.2f} times as fast as one, best of five")
+    # A long search: of a short one much is start-up and the winner's report.
+    walls = [(search_process(build, 1, "--set", VARY_MUCH)[0], search_process(build, 2, "--set", VARY_MUCH)[0])
+             for _ in range(9)]
+    one, two = min(w[0] for w in walls), min(w[1] for w in walls)
+    row("two threads", -one / two, -TWO_THREADS,
+        f"{one / two:10.2f} times as fast as one on ten million plans, best of nine, at least {TWO_THREADS}")
     wall = plan_wall(build)
     row("shardlab plan", wall, PLAN_WALL, f"{wall * 1e3:10.3f} ms wall, at most {PLAN_WALL * 1e3:g} ms")
     with open(COUNTS) as file:

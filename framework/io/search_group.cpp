@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/bounds.h"
 #include "core/make_plan.h"
+#include "core/shared_number.h"
 #include "io/compose_scenario.h"
 #include "io/parameter_io.h"
 
@@ -38,14 +39,18 @@ class GroupSearch {
         to_beat_(to_beat) {}
   ~GroupSearch() {
     prepared_.orders.GiveBack(std::move(known_refusals_));
-    if (announced_) prepared_.orders.Withdraw(*announced_);
+    Withdraw();
   }
   GroupSearch(const GroupSearch&) = delete;
   GroupSearch& operator=(const GroupSearch&) = delete;
 
   SearchResult Run(int group, std::int64_t first) {
     LookAt(group, first, grid_.micro_batch.size());
-    MostPromisingFirst(waiting_.size());
+    if (apart_) {
+      Apart(group, first);
+    } else {
+      MostPromisingFirst(waiting_.size());
+    }
     return std::move(result_);
   }
 
@@ -58,6 +63,22 @@ class GroupSearch {
   }
 
  private:
+  // Again, the pipelines of each share of layers with a composition of their own.
+  void Apart(int group, std::int64_t first) {
+    std::set<int> shares;
+    for (const Pipeline& pipeline : group_->pipelines) shares.insert(pipeline.share);
+    result_ = {};
+    for (const int share : shares) {
+      only_ = share;
+      composed_ = {};
+      tried_ = false;
+      bounds_ = Bounds();
+      waiting_.clear();
+      LookAt(group, first, grid_.micro_batch.size());
+      MostPromisingFirst(waiting_.size());
+    }
+  }
+
   // Points with the first of the micro-batches.
   void LookAt(int group, std::int64_t first, std::size_t micro_batches) {
     micro_batches_ = micro_batches;
@@ -66,8 +87,10 @@ class GroupSearch {
     point_.group = group;
     // Pipelines of one degree share all block costs.
     std::map<int, std::vector<std::size_t>> by_degree;
-    for (std::size_t p = 0; p < group_->pipelines.size(); ++p)
-      by_degree[group_->pipelines[p].degree].push_back(p);
+    for (std::size_t p = 0; p < group_->pipelines.size(); ++p) {
+      if (only_ == 0 || group_->pipelines[p].share == only_)
+        by_degree[group_->pipelines[p].degree].push_back(p);
+    }
     split_of_.assign(group_->pipelines.size(), -1);
     refusals_.assign(group_->pipelines.size(), {});
     schedules_.clear();
@@ -87,33 +110,57 @@ class GroupSearch {
   bool Compose() {
     if (tried_) return composed_.composition != nullptr;
     tried_ = true;
-    SearchPoint made = point_;
-    for (std::size_t a = 0; a < grid_.axes.size(); ++a)
-      made.degrees[a] = grid_.Has(*group_, a) ? 2 : 1;
-    made.micro_batch = 1;
-    made.pipeline = static_cast<int>(prepared_.Makes(grid_, made.group));
+    const std::size_t made = prepared_.Makes(grid_, point_.group, only_);
     Diagnostics diagnostics;
-    composed_ = ComposeScenario(registry_, ScenarioOf(grid_, made), &diagnostics,
-                                ComposeWhat::kCompositionOnly, &prepared_.compositions);
+    composed_ = Composed(made, &diagnostics);
     if (composed_.composition == nullptr) {
       Note(diagnostics, &composing_code_, &composing_message_);
       return false;
     }
     request_ = composed_.request;
-    if (group_->pipelines[static_cast<std::size_t>(made.pipeline)].as_file) {
+    if (group_->pipelines[made].as_file) {
       request_.layers.clear();
       request_.balance = Balance::kEven;
     }
-    const int share = group_->pipelines[static_cast<std::size_t>(made.pipeline)].share;
-    auto& classes = composed_.composition->edited.program.classes;
-    for (std::size_t c = 0; c < classes.size(); ++c) {
-      if (share > 0 && classes[c].per_rank == share) shared_.push_back(c);
+    if (only_ == 0 && !OneForAllShares(made)) {
+      apart_ = true;
+      composed_ = {};
+      return false;
     }
     stated_layers_ = request_.layers;
     stated_balance_ = request_.balance;
     workspace_ = std::make_unique<Workspace>(*composed_.composition);
     capacity_ = composed_.composition->hardware->machine().memory.value();
     if (options_.bounds) workspace_->most_bytes = kNear * capacity_;
+    return true;
+  }
+
+  ComposedScenario Composed(std::size_t pipeline, Diagnostics* diagnostics) {
+    SearchPoint made = point_;
+    for (std::size_t a = 0; a < grid_.axes.size(); ++a)
+      made.degrees[a] = grid_.Has(*group_, a) ? 2 : 1;
+    made.micro_batch = 1;
+    made.pipeline = static_cast<int>(pipeline);
+    return ComposeScenario(registry_, ScenarioOf(grid_, made), diagnostics,
+                           ComposeWhat::kCompositionOnly, &prepared_.compositions);
+  }
+
+  // Whether the composition serves pipelines with another share of layers; asked of one that is
+  // composed with another.
+  bool OneForAllShares(std::size_t made) {
+    shared_.clear();
+    const int share = group_->pipelines[made].share;
+    for (std::size_t p = group_->pipelines.size(); p-- > 0;) {
+      const int other = group_->pipelines[p].share;
+      if (other == share || schedules_[p]->schedule == nullptr) continue;
+      Diagnostics ignored;
+      const ComposedScenario beside = Composed(p, &ignored);
+      if (beside.composition == nullptr) return false;
+      auto follow = ClassesThatFollow(composed_.composition->edited, share,
+                                      beside.composition->edited, other);
+      if (follow) shared_ = *std::move(follow);
+      return follow.has_value();
+    }
     return true;
   }
 
@@ -252,8 +299,7 @@ class GroupSearch {
     for (const auto& [micro_batches, refusal] : refusals_[p]) {
       if (micro_batches == shape.micro_batches) return *refusal;
     }
-    const std::string& refusal =
-        known_refusals_->Of(*schedule.schedule, schedule.index, shape);
+    const std::string& refusal = known_refusals_->Of(*schedule.schedule, schedule.index, shape);
     refusals_[p].emplace_back(shape.micro_batches, &refusal);
     return refusal;
   }
@@ -306,17 +352,21 @@ class GroupSearch {
     std::set<SearchOrders::Key> shapes;
     for (std::size_t i = 0; i < std::min(most, waiting_.size()); ++i) {
       const Waiting& next = waiting_[i];
-      const NamedSchedule& schedule =
-          *schedules_[static_cast<std::size_t>(next.point.pipeline)];
+      const NamedSchedule& schedule = *schedules_[static_cast<std::size_t>(next.point.pipeline)];
       const SearchOrders::Asked asked = AskedOf(schedule, next.plan);
       if (next.plan.pipeline > 1 && shapes.insert(SearchOrders::KeyOf(asked)).second)
         outlines.push_back(asked);
     }
+    Withdraw();
     announced_ = prepared_.orders.Announce(std::move(outlines));
   }
+  void Withdraw() {
+    if (announced_) prepared_.orders.Withdraw(*announced_);
+    announced_.reset();
+  }
   static SearchOrders::Asked AskedOf(const NamedSchedule& schedule, const Plan& plan) {
-    return {schedule.schedule.get(), schedule.index,
-            {plan.pipeline, plan.chunks, plan.micro_batches}};
+    return {
+        schedule.schedule.get(), schedule.index, {plan.pipeline, plan.chunks, plan.micro_batches}};
   }
 
   // With its order, of which an outline often says enough.
@@ -475,6 +525,8 @@ class GroupSearch {
   const double to_beat_;
   std::size_t micro_batches_ = 0;  // that are looked at
   const SearchGroup* group_ = nullptr;
+  int only_ = 0;        // 0: pipelines of all shares of layers, else of this one
+  bool apart_ = false;  // no composition serves several shares
   const OtherFacts* facts_ = nullptr;
   SearchPoint point_;
   std::int64_t first_ = 0;  // number of the first point with these degrees
@@ -482,7 +534,7 @@ class GroupSearch {
   bool tried_ = false;
   PlanRequest request_;
   std::vector<std::size_t> shared_;  // classes of which each pipeline treats its share
-  std::vector<int> stated_layers_;  // where `vary` states them
+  std::vector<int> stated_layers_;   // where `vary` states them
   Balance stated_balance_ = Balance::kEven;
   std::unique_ptr<Workspace> workspace_;
   std::string composing_code_, composing_message_;

@@ -37,8 +37,9 @@ struct Prepared {
   ComposeMemory compositions;
 
   const NamedSchedule& Of(const SearchGrid& grid, int group, std::size_t pipeline) const;
-  // The first pipeline of a group whose schedule can be made; the first one if there is none.
-  std::size_t Makes(const SearchGrid& grid, int group) const;
+  // The first pipeline of a group whose schedule can be made; the first one if there is none. Only
+  // of those with this share of layers, where it is not 0.
+  std::size_t Makes(const SearchGrid& grid, int group, int share = 0) const;
 };
 
 void Prepare(const PluginRegistry& registry, const SearchGrid& grid, int jobs, Prepared* prepared);

@@ -16,7 +16,9 @@
 //   [degree.with]                key, axis: a second degree, 1 or the one of the axis with `role`
 //   key = "stage", values = [0, 1]   one table that shards state at a time; "domain" is a number
 //   left_over = "KEY"            a degree that is what the others leave: taken out of the file
-//   choices = [{mode = "full", layers = {quarters = 1}}, ...]   of which a plan has one
+//   choices = [{mode = "full", layers = {quarters = 1}}, ...]   of which a plan has one; a number
+//                                of layers that is no more than how many layers of a rank rows
+//                                treat is composed once (core/shared_number.h), others each
 // Of a schedule:
 //   chunks = true                with 2 chunks a rank and more; else with its DefaultChunks
 //   default = false              only where a scenario names it

@@ -7,6 +7,7 @@
 #include <limits>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "core/ordered_work.h"
@@ -46,8 +47,7 @@ OtherFacts FactsOf(const SearchGrid& grid, const ComposedScenario& composed) {
 }  // namespace
 
 // A schedule is made as for its own scenario; no row of a composition depends on it.
-void Prepare(const PluginRegistry& registry, const SearchGrid& grid, int jobs,
-             Prepared* prepared) {
+void Prepare(const PluginRegistry& registry, const SearchGrid& grid, int jobs, Prepared* prepared) {
   const auto compose = [&](int group, std::size_t pipeline, Diagnostics* diagnostics) {
     SearchPoint point;
     point.group = group;
@@ -66,8 +66,7 @@ void Prepare(const PluginRegistry& registry, const SearchGrid& grid, int jobs,
         if (made.schedule != nullptr || !made.refusal.empty()) continue;
         made.index = static_cast<int>(prepared->schedules.size());
         Diagnostics diagnostics;
-        const ComposedScenario composed =
-            compose(other * grid.groups_each() + g, p, &diagnostics);
+        const ComposedScenario composed = compose(other * grid.groups_each() + g, p, &diagnostics);
         if (composed.composition != nullptr) {
           made.schedule = composed.composition->schedule;
           continue;
@@ -94,12 +93,15 @@ const NamedSchedule& Prepared::Of(const SearchGrid& grid, int group, std::size_t
                        grid.VariesSchedules() ? grid.OtherOf(group) : 0});
 }
 
-std::size_t Prepared::Makes(const SearchGrid& grid, int group) const {
-  const std::size_t pipelines = grid.Group(group).pipelines.size();
-  for (std::size_t p = 0; p < pipelines; ++p) {
+std::size_t Prepared::Makes(const SearchGrid& grid, int group, int share) const {
+  const std::vector<Pipeline>& pipelines = grid.Group(group).pipelines;
+  std::optional<std::size_t> first;
+  for (std::size_t p = 0; p < pipelines.size(); ++p) {
+    if (share != 0 && pipelines[p].share != share) continue;
     if (Of(grid, group, p).schedule != nullptr) return p;
+    if (!first) first = p;
   }
-  return 0;
+  return first.value_or(0);
 }
 
 namespace {

@@ -185,10 +185,10 @@ TEST(SearchSchedule, TheScheduleOfTheFileIsTriedBesideTheOthers) {
     const Grid read =
         GridOf(absl::StrCat(kHead, "[schedule]\nplugin = \"", plugin, "\"\ndegree = 4\n", rest));
     EXPECT_TRUE(read.grid) << FirstMessage(read.diagnostics);
-    std::set<std::string> names;
+    std::set<std::string> tried;
     for (const std::string& shape : Shapes(*read.grid))
-      names.insert(shape.substr(0, shape.find(' ')));
-    return names;
+      tried.insert(shape.substr(0, shape.find(' ')));
+    return tried;
   };
   const std::set<std::string> by_default = names("pipeline-1f1b");
   EXPECT_EQ(by_default,
