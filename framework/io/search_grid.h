@@ -144,5 +144,7 @@ void EraseKey(Value* root, const std::string& path);
 std::vector<std::pair<std::string, Value>> SettingsOf(const SearchGrid& grid,
                                                       const SearchPoint& point);
 Scenario ScenarioOf(const SearchGrid& grid, const SearchPoint& point);
+// Whether `when` holds for the point, or there is none.
+bool LetsThrough(const SearchGrid& grid, const SearchPoint& point);
 
 }  // namespace shardlab

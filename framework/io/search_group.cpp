@@ -9,15 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/bounds.h"
-#include "core/make_plan.h"
-#include "core/shared_number.h"
-#include "io/compose_scenario.h"
-#include "io/parameter_io.h"
+#include "io/search_composition.h"
 
 namespace shardlab {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kSampled = 8;  // plans of a group
 constexpr double kNear = 1.1;  // of a device's memory: a plan that takes more did not nearly fit
@@ -46,7 +41,7 @@ class GroupSearch {
 
   SearchResult Run(int group, std::int64_t first) {
     LookAt(group, first, grid_.micro_batch.size());
-    if (apart_) {
+    if (of_->apart()) {
       Apart(group, first);
     } else {
       MostPromisingFirst(waiting_.size());
@@ -69,9 +64,8 @@ class GroupSearch {
     for (const Pipeline& pipeline : group_->pipelines) shares.insert(pipeline.share);
     result_ = {};
     for (const int share : shares) {
-      only_ = share;
-      composed_ = {};
-      tried_ = false;
+      only_share_ = share;
+      workspace_.reset();
       bounds_ = Bounds();
       waiting_.clear();
       LookAt(group, first, grid_.micro_batch.size());
@@ -88,14 +82,11 @@ class GroupSearch {
     // Pipelines of one degree share all block costs.
     std::map<int, std::vector<std::size_t>> by_degree;
     for (std::size_t p = 0; p < group_->pipelines.size(); ++p) {
-      if (only_ == 0 || group_->pipelines[p].share == only_)
+      if (only_share_ == 0 || group_->pipelines[p].share == only_share_)
         by_degree[group_->pipelines[p].degree].push_back(p);
     }
-    split_of_.assign(group_->pipelines.size(), -1);
+    of_.emplace(registry_, grid_, &prepared_, group, only_share_);
     refusals_.assign(group_->pipelines.size(), {});
-    schedules_.clear();
-    for (std::size_t p = 0; p < group_->pipelines.size(); ++p)
-      schedules_.push_back(&prepared_.Of(grid_, group, p));
     for (const Degrees& degrees : grid_.DegreesOf(*group_)) {
       point_.degrees = degrees;
       for (const auto& [degree, pipelines] : by_degree) {
@@ -106,71 +97,13 @@ class GroupSearch {
     }
   }
 
-  // With degrees that are there; those of the points take their place.
   bool Compose() {
-    if (tried_) return composed_.composition != nullptr;
-    tried_ = true;
-    const std::size_t made = prepared_.Makes(grid_, point_.group, only_);
-    Diagnostics diagnostics;
-    composed_ = Composed(made, &diagnostics);
-    if (composed_.composition == nullptr) {
-      Note(diagnostics, &composing_code_, &composing_message_);
-      return false;
-    }
-    request_ = composed_.request;
-    if (group_->pipelines[made].as_file) {
-      request_.layers.clear();
-      request_.balance = Balance::kEven;
-    }
-    if (only_ == 0 && !OneForAllShares(made)) {
-      apart_ = true;
-      composed_ = {};
-      return false;
-    }
-    stated_layers_ = request_.layers;
-    stated_balance_ = request_.balance;
-    workspace_ = std::make_unique<Workspace>(*composed_.composition);
-    capacity_ = composed_.composition->hardware->machine().memory.value();
-    if (options_.bounds) workspace_->most_bytes = kNear * capacity_;
+    if (workspace_ != nullptr) return true;
+    if (!of_->Compose(point_.degrees)) return false;
+    const Composition& c = of_->composition();
+    workspace_ = std::make_unique<Workspace>(c);
+    if (options_.bounds) workspace_->most_bytes = kNear * c.hardware->machine().memory.value();
     return true;
-  }
-
-  ComposedScenario Composed(std::size_t pipeline, Diagnostics* diagnostics) {
-    SearchPoint made = point_;
-    for (std::size_t a = 0; a < grid_.axes.size(); ++a)
-      made.degrees[a] = grid_.Has(*group_, a) ? 2 : 1;
-    made.micro_batch = 1;
-    made.pipeline = static_cast<int>(pipeline);
-    return ComposeScenario(registry_, ScenarioOf(grid_, made), diagnostics,
-                           ComposeWhat::kCompositionOnly, &prepared_.compositions);
-  }
-
-  // Whether the composition serves pipelines with another share of layers; asked of one that is
-  // composed with another.
-  bool OneForAllShares(std::size_t made) {
-    shared_.clear();
-    const int share = group_->pipelines[made].share;
-    for (std::size_t p = group_->pipelines.size(); p-- > 0;) {
-      const int other = group_->pipelines[p].share;
-      if (other == share || schedules_[p]->schedule == nullptr) continue;
-      Diagnostics ignored;
-      const ComposedScenario beside = Composed(p, &ignored);
-      if (beside.composition == nullptr) return false;
-      auto follow = ClassesThatFollow(composed_.composition->edited, share,
-                                      beside.composition->edited, other);
-      if (follow) shared_ = *std::move(follow);
-      return follow.has_value();
-    }
-    return true;
-  }
-
-  static void Note(const Diagnostics& diagnostics, std::string* code, std::string* message) {
-    for (const Diagnostic& d : diagnostics.all()) {
-      if (d.severity != Severity::kError) continue;
-      *code = d.code;
-      *message = d.message;
-      return;
-    }
   }
 
   void Illegal(const std::string& code, const std::string& message, std::int64_t points = 1) {
@@ -181,6 +114,8 @@ class GroupSearch {
     reason.count += points;
   }
 
+  void Illegal(const Refused& refused) { Illegal(refused.code, refused.message); }
+
   // Calls for each point of the pipelines that `when` lets through.
   template <class Visitor>
   void Points(const std::vector<std::size_t>& pipelines, std::size_t micro_batch, Visitor visit) {
@@ -190,7 +125,7 @@ class GroupSearch {
       point_.number =
           first_ + static_cast<std::int64_t>(p * grid_.micro_batch.size() + micro_batch);
       ++result_.counts.considered;
-      if (When()) {
+      if (LetsThrough(grid_, point_)) {
         visit(p);
       } else {
         ++result_.counts.pruned;
@@ -218,26 +153,6 @@ class GroupSearch {
     return facts_->devices % used == 0;
   }
 
-  // All that a plan is but for its order and its split of layers, with micro-batches of 1.
-  std::optional<Plan> Skeleton(int degree, std::string* code, std::string* message) {
-    Composition& c = *composed_.composition;
-    for (std::size_t a = 0; a < grid_.axes.size(); ++a) {
-      if (!grid_.Has(*group_, a)) continue;
-      request_.degrees[grid_.axes[a].offer.axis] = point_.degrees[a];
-      if (grid_.axes[a].with >= 0)
-        request_.degrees[grid_.axes[a].offer.with_axis] =
-            grid_.SecondDegree(*group_, point_.degrees, a);
-    }
-    request_.pipeline = degree;
-    request_.micro_batch_size = 1;
-    request_.count_ends = false;
-    request_.chunks = 1;
-    Diagnostics diagnostics;
-    const std::optional<Plan> plan = MakePlanWithoutLayers(c, request_, &diagnostics);
-    if (!plan) Note(diagnostics, code, message);
-    return plan;
-  }
-
   void OfDegree(int degree, const std::vector<std::size_t>& pipelines) {
     const auto illegal = [&](const std::string& code, const std::string& message) {
       AllIllegal(pipelines, code, message, 0, micro_batches_);
@@ -245,10 +160,10 @@ class GroupSearch {
     // Most of a grid divides no machine: said without making a plan.
     if (facts_->devices > 0 && !Divides(degree))
       return illegal("plan.world", "the degrees' product does not divide the devices");
-    if (!Compose()) return illegal(composing_code_, composing_message_);
-    std::string code, message;
-    const std::optional<Plan> skeleton = Skeleton(degree, &code, &message);
-    if (!skeleton) return illegal(code, message);
+    if (!Compose()) return illegal(of_->refusal().code, of_->refusal().message);
+    Refused refused;
+    const std::optional<Plan> skeleton = of_->PlanWithoutLayers(point_.degrees, degree, &refused);
+    if (!skeleton) return illegal(refused.code, refused.message);
     for (std::size_t b = 0; b < micro_batches_; ++b) {
       Plan plan = *skeleton;
       plan.micro_batch_size = grid_.micro_batch[b];
@@ -268,29 +183,20 @@ class GroupSearch {
   }
 
   void One(std::size_t p, Plan plan) {
-    const Pipeline& pipeline = group_->pipelines[p];
-    const NamedSchedule& schedule = *schedules_[p];
+    const NamedSchedule& schedule = of_->schedule(p);
     if (schedule.schedule == nullptr) return Illegal("plugin.unknown", schedule.refusal);
-    Ask(pipeline, schedule);
-    plan.chunks = pipeline.chunks;
+    of_->Ask(p);
+    plan.chunks = of_->pipeline(p).chunks;
     const ScheduleShape shape{plan.pipeline, plan.chunks, plan.micro_batches};
     if (plan.pipeline > 1) {
       const std::string& refusal = Refusal(p, schedule, shape);
       if (!refusal.empty()) return Illegal("schedule.refused", refusal);
     }
-    // One that is balanced by time or memory depends on the plan.
-    const Balance balance = pipeline.as_file ? grid_.file_split.balance : stated_balance_;
-    if ((split_of_[p] < 0 || balance != Balance::kEven) && !Split(p, plan)) return;
-    plan.split = split_of_[p];
+    Refused refused;
+    const std::optional<std::int32_t> split = of_->SplitOf(p, plan, &refused);
+    if (!split) return Illegal(refused);
+    plan.split = *split;
     Consider(schedule, plan);
-  }
-
-  // Not a counted pointer: all threads would count at the same place for each plan.
-  void Ask(const Pipeline& pipeline, const NamedSchedule& schedule) {
-    Composition& c = *composed_.composition;
-    if (c.schedule.get() == schedule.schedule.get()) return;
-    c.schedule = std::shared_ptr<const Schedule>(std::shared_ptr<void>(), schedule.schedule.get());
-    c.schedule_name = pipeline.schedule;
   }
 
   // Of a pipeline there are few numbers of micro-batches, and they come again and again.
@@ -311,7 +217,7 @@ class GroupSearch {
     if (!options_.bounds) return Whole(schedule, plan);
     PlanBound bound;
     if (costs_known_) {
-      bound = bounds_.Of(*composed_.composition, plan, *workspace_, hop_, Seconds(to_beat()));
+      bound = bounds_.Of(of_->composition(), plan, *workspace_, hop_, Seconds(to_beat()));
       if (bound.seconds > Seconds(to_beat()) || bound.bytes > workspace_->most_bytes) {
         ++result_.counts.pruned;
         return;
@@ -339,11 +245,9 @@ class GroupSearch {
         costs_known_ = false;
       point_ = next.point;
       const auto p = static_cast<std::size_t>(point_.pipeline);
-      const Pipeline& pipeline = group_->pipelines[p];
-      const NamedSchedule& schedule = *schedules_[p];
-      Ask(pipeline, schedule);
+      of_->Ask(p);
       Costs(plan);
-      Whole(schedule, plan);
+      Whole(of_->schedule(p), plan);
     }
   }
 
@@ -352,7 +256,7 @@ class GroupSearch {
     std::set<SearchOrders::Key> shapes;
     for (std::size_t i = 0; i < std::min(most, waiting_.size()); ++i) {
       const Waiting& next = waiting_[i];
-      const NamedSchedule& schedule = *schedules_[static_cast<std::size_t>(next.point.pipeline)];
+      const NamedSchedule& schedule = of_->schedule(static_cast<std::size_t>(next.point.pipeline));
       const SearchOrders::Asked asked = AskedOf(schedule, next.plan);
       if (next.plan.pipeline > 1 && shapes.insert(SearchOrders::KeyOf(asked)).second)
         outlines.push_back(asked);
@@ -399,38 +303,10 @@ class GroupSearch {
     workspace_->spans.Set(plan);
     workspace_->copies = 1;
     if (!workspace_->spans.Uniform()) return;
-    const Composition& c = *composed_.composition;
+    const Composition& c = of_->composition();
     ComputeCosts(c, plan, 0, *workspace_);
     hop_ = plan.pipeline > 1 && c.exposed_transfers ? HopSeconds(c, *workspace_) : 0;
     costs_known_ = true;
-  }
-
-  bool Split(std::size_t p, const Plan& plan) {
-    const Pipeline& pipeline = group_->pipelines[p];
-    Composition& c = *composed_.composition;
-    for (const std::size_t row : shared_) c.edited.program.classes[row].per_rank = pipeline.share;
-    PlanRequest& request = request_;
-    request.chunks = pipeline.chunks;
-    const FileSplit& file = grid_.file_split;
-    request.count_ends = pipeline.as_file ? file.count_ends : pipeline.count_ends;
-    request.layers = pipeline.as_file ? file.layers : stated_layers_;
-    request.balance = pipeline.as_file ? file.balance : stated_balance_;
-    request.micro_batch_size = plan.micro_batch_size;
-    Diagnostics diagnostics;
-    std::optional<std::int32_t> made;
-    if (request.layers.empty() && request.balance != Balance::kEven) {
-      if (const auto whole = MakePlan(c, request, &c.splits, &diagnostics)) made = whole->split;
-    } else {
-      made = MakeSplit(c, request, &c.splits, &diagnostics);
-    }
-    if (!made) {
-      std::string code, message;
-      Note(diagnostics, &code, &message);
-      Illegal(code, message);
-      return false;
-    }
-    split_of_[p] = *made;
-    return true;
   }
 
   double to_beat() const {
@@ -440,7 +316,7 @@ class GroupSearch {
   }
 
   double Objective(double step) const {
-    const Composition& c = *composed_.composition;
+    const Composition& c = of_->composition();
     const double tokens = c.training.sequence_length * c.training.global_batch_size;
     switch (grid_.objective) {
       case Objective::kStepSeconds:
@@ -463,7 +339,7 @@ class GroupSearch {
 
   // True where it has still to be played.
   bool Evaluated(const Plan& plan, const CompiledOrder* order) {
-    const Composition& c = *composed_.composition;
+    const Composition& c = of_->composition();
     workspace_->Reserve(plan, order);
     const bool same_costs = order == nullptr || order->copies == 1;
     workspace_->keeps_costs = costs_known_ && same_costs;
@@ -495,27 +371,6 @@ class GroupSearch {
     return false;
   }
 
-  bool When() const {
-    if (!grid_.when) return true;
-    const auto settings = SettingsOf(grid_, point_);
-    std::string problem;
-    const auto look_up = [&](const std::string& name) -> std::optional<Condition::Scalar> {
-      Json json;
-      for (const auto& [key, value] : settings) {
-        if (key == name) json = ValueToJson(value);
-      }
-      if (json.is_null()) {
-        if (const Value* value = grid_.base.root.FindPath(name)) json = ValueToJson(*value);
-      }
-      if (json.is_null() && name.size() > 7 && name.rfind(".degree") == name.size() - 7) return 1.0;
-      if (json.is_boolean()) return json.get<bool>();
-      if (json.is_number()) return json.get<double>();
-      if (json.is_string()) return json.get<std::string>();
-      return std::nullopt;
-    };
-    return grid_.when->Holds(look_up, &problem).value_or(true);
-  }
-
   const PluginRegistry& registry_;
   const SearchGrid& grid_;
   const SearchOptions& options_;
@@ -525,23 +380,14 @@ class GroupSearch {
   const double to_beat_;
   std::size_t micro_batches_ = 0;  // that are looked at
   const SearchGroup* group_ = nullptr;
-  int only_ = 0;        // 0: pipelines of all shares of layers, else of this one
-  bool apart_ = false;  // no composition serves several shares
+  int only_share_ = 0;  // 0: pipelines of all shares of layers, else of this one
   const OtherFacts* facts_ = nullptr;
   SearchPoint point_;
   std::int64_t first_ = 0;  // number of the first point with these degrees
-  ComposedScenario composed_;
-  bool tried_ = false;
-  PlanRequest request_;
-  std::vector<std::size_t> shared_;  // classes of which each pipeline treats its share
-  std::vector<int> stated_layers_;   // where `vary` states them
-  Balance stated_balance_ = Balance::kEven;
+  std::optional<GroupComposition> of_;
   std::unique_ptr<Workspace> workspace_;
-  std::string composing_code_, composing_message_;
-  std::vector<const NamedSchedule*> schedules_;  // [pipeline]
   // [pipeline] by micro-batches
   std::vector<std::vector<std::pair<int, const std::string*>>> refusals_;
-  std::vector<std::int32_t> split_of_;  // [pipeline]; -1: not made yet
   Bounds bounds_;
   double hop_ = 0;  // seconds of a message, where costs are known
   struct Waiting {
@@ -553,7 +399,6 @@ class GroupSearch {
   std::vector<Waiting> waiting_;
   bool costs_known_ = false;
   Plan costs_of_;  // of which they were asked last
-  double capacity_ = 0;
   SearchResult result_;
 };
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "io/parameter_io.h"
 #include "io/search_grid.h"
 #include "io/toml_value.h"
 
@@ -147,6 +148,27 @@ Scenario ScenarioOf(const SearchGrid& grid, const SearchPoint& point) {
   }
   for (auto& [key, value] : SettingsOf(grid, point)) SetKey(&with.root, key, value);
   return with;
+}
+
+bool LetsThrough(const SearchGrid& grid, const SearchPoint& point) {
+  if (!grid.when) return true;
+  const auto settings = SettingsOf(grid, point);
+  std::string problem;
+  const auto look_up = [&](const std::string& name) -> std::optional<Condition::Scalar> {
+    nlohmann::ordered_json json;
+    for (const auto& [key, value] : settings) {
+      if (key == name) json = ValueToJson(value);
+    }
+    if (json.is_null()) {
+      if (const Value* value = grid.base.root.FindPath(name)) json = ValueToJson(*value);
+    }
+    if (json.is_null() && name.size() > 7 && name.rfind(".degree") == name.size() - 7) return 1.0;
+    if (json.is_boolean()) return json.get<bool>();
+    if (json.is_number()) return json.get<double>();
+    if (json.is_string()) return json.get<std::string>();
+    return std::nullopt;
+  };
+  return grid.when->Holds(look_up, &problem).value_or(true);
 }
 
 }  // namespace shardlab
