@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/text.h"
 #include "core/balance.h"
+#include "core/split_layers.h"
 
 namespace shardlab {
 namespace {
@@ -19,8 +20,8 @@ class PlanMaker {
       : c_(c),
         mesh_(c.edited.mesh),
         request_(request),
-        splits_(splits),
         diagnostics_(*d),
+        splitter_(c, request, splits, d),
         degree_(mesh_.axes().size(), 0),
         whole_(mesh_.axes().size()) {
     plan_.pipeline = request_.pipeline;
@@ -37,7 +38,8 @@ class PlanMaker {
     Warnings();
     if (ErrorCount() != before) return std::nullopt;
     if (request_.layers.empty() && request_.balance != Balance::kEven) {
-      Keep(BalancedLayers(c_, plan_, request_.balance, Stages(plan_.pipeline), LayersOfModel()));
+      plan_.split = splitter_.Keep(
+          BalancedLayers(c_, plan_, request_.balance, splitter_.stages(), splitter_.layers()));
     }
     return plan_;
   }
@@ -67,6 +69,11 @@ class PlanMaker {
     if (degrees_known_) MicroBatches();
   }
 
+  // Every layer on some stage; where stages are balanced by what they take once degrees are known.
+  void SplitLayers() {
+    if (const std::optional<std::int32_t> split = splitter_.Split()) plan_.split = *split;
+  }
+
   std::size_t ErrorCount() const {
     return static_cast<std::size_t>(
         std::count_if(diagnostics_.all().begin(), diagnostics_.all().end(),
@@ -76,177 +83,6 @@ class PlanMaker {
   int Declared(const Axis& axis) const {
     const auto it = request_.degrees.find(axis.name);
     return it != request_.degrees.end() ? it->second : axis.degree;
-  }
-
-  int LayersOfModel() const {
-    int layers = 0;
-    for (const LayerClass& row : c_.edited.program.classes) {
-      if (row.position == StagePosition::kLayer && !row.copy_of.valid()) layers += row.repeat;
-    }
-    return layers;
-  }
-
-  int Stages(int pipeline) const {
-    const ScheduleShape shape{pipeline, plan_.chunks, plan_.micro_batches};
-    return pipeline == 1 || c_.schedule == nullptr ? pipeline * plan_.chunks
-                                                   : c_.schedule->Stages(shape);
-  }
-
-  // Every layer on some stage.
-  void SplitLayers() {
-    const int layers = LayersOfModel(), stages = Stages(plan_.pipeline);
-    if (!request_.layers.empty()) {
-      if (StatedSplit(layers, stages)) Keep(request_.layers);
-      return;
-    }
-    if (request_.balance != Balance::kEven) {
-      if (request_.count_ends) {
-        diagnostics_.Error("schedule.count_ends", request_.count_ends_place,
-                           "count_ends is a rule of balance = \"even\"; time and memory know what "
-                           "embedding and head take",
-                           "leave count_ends out");
-      }
-      return;  // once the degrees are known
-    }
-    const int ends = request_.count_ends ? 2 : 0;
-    if ((layers + ends) % stages != 0 || (layers + ends) / stages < (stages == 1 ? ends : ends / 2))
-      return Uneven(layers, ends);
-    std::vector<int> split(static_cast<std::size_t>(stages), (layers + ends) / stages);
-    split.front() -= ends / 2;
-    split.back() -= ends / 2;
-    Keep(std::move(split));
-  }
-
-  bool StatedSplit(int layers, int stages) {
-    const std::vector<int>& split = request_.layers;
-    const std::size_t before = ErrorCount();
-    const long long sum = std::accumulate(split.begin(), split.end(), 0LL);
-    if (request_.balance != Balance::kEven || request_.count_ends) {
-      diagnostics_.Error("schedule.layers", request_.layers_place,
-                         "layers says the split already; balance and count_ends would choose one",
-                         "leave out either");
-    }
-    if (split.size() != static_cast<std::size_t>(stages)) {
-      diagnostics_.Error(
-          "schedule.layers", request_.layers_place,
-          absl::StrCat("layers has ", split.size(), " numbers for ", stages, " stages"),
-          absl::StrCat("write ", stages, " numbers whose sum is ", layers));
-    } else if (sum != layers || *std::min_element(split.begin(), split.end()) < 0) {
-      diagnostics_.Error(
-          "schedule.layers", request_.layers_place,
-          absl::StrCat("layers add up to ", sum, ", the model has ", layers),
-          absl::StrCat("write ", stages, " numbers, none negative, whose sum is ", layers));
-    }
-    return ErrorCount() == before;
-  }
-
-  void Uneven(int layers, int ends) {
-    // Legal degrees are those whose stages divide what is to be spread.
-    std::vector<int> legal;
-    for (const int stages : Divisors(layers + ends)) {
-      const int degree =
-          stages * std::max(1, plan_.pipeline * plan_.chunks / std::max(1, Stages(plan_.pipeline)));
-      if (degree % plan_.chunks == 0) legal.push_back(degree / plan_.chunks);
-    }
-    const std::string chunks = plan_.chunks > 1 ? absl::StrCat(" x ", plan_.chunks, " chunks") : "";
-    const std::string counted = ends > 0 ? " and two ends" : "";
-    diagnostics_.Error(
-        "schedule.degree", request_.pipeline_place,
-        absl::StrCat(layers, " layers", counted, " do not divide evenly by ", plan_.pipeline,
-                     " pipeline ranks", chunks),
-        legal.empty()
-            ? absl::StrCat("no degree is legal with ", plan_.chunks, " chunks: chunks must divide ",
-                           layers + ends, "; or write layers = [...] for each stage")
-            : absl::StrCat("legal with this model: ", Enumerate(legal, "or"),
-                           "; or write layers = [...] for each stage"));
-  }
-
-  void Keep(std::vector<int> split) {
-    // The same numbers of layers may be other classes: where a rank holds both ends, or so many
-    // layers of each rank are treated differently.
-    const auto& classes = c_.edited.program.classes;
-    const bool by_shape = std::any_of(classes.begin(), classes.end(), [](const LayerClass& row) {
-      return row.both_ends.valid() || row.per_rank > 0;
-    });
-    std::vector<double> counts;
-    if (by_shape) counts = CountClasses(split);
-    const auto known = std::find_if(splits_->begin(), splits_->end(), [&](const LayerSplit& s) {
-      return s.layers == split && (!by_shape || s.counts == counts);
-    });
-    plan_.split = static_cast<std::int32_t>(known - splits_->begin());
-    if (known == splits_->end()) {
-      if (!by_shape) counts = CountClasses(split);
-      std::vector<std::int32_t> alike = Alike(counts, split.size());
-      splits_->push_back({std::move(split), std::move(counts), std::move(alike)});
-    }
-  }
-
-  static std::vector<std::int32_t> Alike(const std::vector<double>& counts, std::size_t stages) {
-    const auto classes =
-        static_cast<std::ptrdiff_t>(counts.size() / std::max<std::size_t>(1, stages));
-    const auto at = [&](std::size_t stage) {
-      return counts.begin() + static_cast<std::ptrdiff_t>(stage) * classes;
-    };
-    std::vector<std::int32_t> alike(stages);
-    for (std::size_t stage = 0; stage < stages; ++stage) {
-      // Stages that are alike stand together in most splits: the one before is asked first.
-      const std::size_t before = stage > 0 ? static_cast<std::size_t>(alike[stage - 1]) : 0;
-      std::size_t first =
-          stage > 0 && std::equal(at(stage), at(stage + 1), at(before)) ? before : 0;
-      while (!std::equal(at(stage), at(stage + 1), at(first))) ++first;
-      alike[stage] = static_cast<std::int32_t>(first);
-    }
-    return alike;
-  }
-
-  // A stage holds a run of the whole sequence of layers.
-  std::vector<double> CountClasses(const std::vector<int>& split) const {
-    const Program& program = c_.edited.program;
-    const std::vector<LayerAt> layers = program.LayersInOrder();
-    std::vector<double> counts(split.size() * program.classes.size(), 0);
-    double* of_stage = counts.data();
-    std::size_t next = 0;
-    const bool ends_apart =
-        std::any_of(program.classes.begin(), program.classes.end(),
-                    [](const LayerClass& row) { return row.both_ends.valid(); }) &&
-        EndsApart();
-    for (std::size_t stage = 0; stage < split.size(); ++stage) {
-      for (std::size_t c = 0; c < program.classes.size(); ++c) {
-        const StagePosition position = program.classes[c].position;
-        if (program.classes[c].both_ends.valid() && !ends_apart) continue;
-        if ((position == StagePosition::kFirst && stage == 0) ||
-            (position == StagePosition::kLast && stage + 1 == split.size()))
-          of_stage[c] = 1;
-        if (position == StagePosition::kSpread)
-          of_stage[c] = 1.0 / static_cast<double>(split.size());
-      }
-      for (int i = 0; i < split[stage]; ++i, ++next)
-        of_stage[program.TreatedBy(layers[next], OnRank(stage, i)).index()] += 1;
-      of_stage += program.classes.size();
-    }
-    return counts;
-  }
-
-  // The first and the last stage are on different pipeline ranks.
-  bool EndsApart() const {
-    if (plan_.pipeline == 1 || c_.schedule == nullptr) return false;
-    const ScheduleShape shape{plan_.pipeline, plan_.chunks, 1};
-    for (int rank = 0; rank < plan_.pipeline; ++rank) {
-      bool first = false, last = false;
-      for (int chunk = 0; chunk < plan_.chunks; ++chunk) {
-        const int stage = c_.schedule->StageOf(shape, rank, chunk);
-        first |= stage == 0;
-        last |= stage + 1 == c_.schedule->Stages(shape);
-      }
-      if (first && last) return false;
-    }
-    return true;
-  }
-
-  // A rank's share of layers is dealt out to its chunks in turn: to the first layer of each, then
-  // to the second.
-  int OnRank(std::size_t stage, int layer) const {
-    return layer * plan_.chunks + static_cast<int>(stage) / plan_.pipeline;
   }
 
   void Degrees() {
@@ -593,8 +429,8 @@ class PlanMaker {
   const Composition& c_;
   const Mesh& mesh_;
   const PlanRequest& request_;
-  std::vector<LayerSplit>* splits_;
   Diagnostics& diagnostics_;
+  LayerSplitter splitter_;
   Plan plan_;
   std::vector<int> degree_;                                // [axis]
   std::vector<std::pair<const std::string*, int>> taken_;  // see Taken
