@@ -1,7 +1,9 @@
 #include "app/command_line.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <typeinfo>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -34,9 +36,18 @@ bool CommandLine::Parse(const std::vector<std::string>& args, std::size_t least,
   positional.add("positional", -1);
   try {
     const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(args).options(all).positional(positional).style(style).run(),
-              values_);
+    const po::parsed_options parsed =
+        po::command_line_parser(args).options(all).positional(positional).style(style).run();
+    po::store(parsed, values_);
     po::notify(values_);
+    for (const po::option& option : parsed.options) {
+      // A negative number of an unsigned kind is read as a huge one.
+      if (option.value.empty() || option.value[0].rfind('-', 0) != 0 ||
+          values_[option.string_key].value().type() != typeid(std::uint64_t))
+        continue;
+      status_ = Fail(absl::StrCat("--", option.string_key, " is 0 or more, not ", option.value[0]));
+      return false;
+    }
   } catch (const po::error& e) {
     // The format was not read; a program that asked for JSON gets it all the same.
     for (std::size_t i = 0; i < args.size(); ++i) {

@@ -46,7 +46,12 @@ class OrderOfFile final : public Schedule {
     if (!read_ && file_.empty()) return "pipeline-csv needs a file: write order = \"FILE.csv\"";
     if (!read_) return absl::StrCat(file_, " holds no order that can be played");
     if (shape == read_->shape) return "";
-    return absl::StrCat(file_, " has ", Text(read_->shape), "; the plan has ", Text(shape));
+    const char* remedy = shape.ranks != read_->shape.ranks     ? "set degree to its ranks"
+                         : shape.chunks != read_->shape.chunks ? "set chunks to its chunks"
+                                                               : "set global_batch_size so that "
+                                                                 "it comes to its micro-batches";
+    return absl::StrCat(file_, " has ", Text(read_->shape), "; the plan has ", Text(shape), ": ",
+                        remedy, ", or read another order");
   }
 
   ScheduleOrder Order(const ScheduleShape&) const override { return read_->order; }

@@ -56,7 +56,7 @@ TEST(OrderOfFile, RanksStagesAndMicroBatchesAreTheFiles) {
   EXPECT_EQ(Text(schedule.Order(shape)[1]), "0F0 1F0 1B0 0B0");
   EXPECT_EQ(schedule.Refusal({2, 1, 4}),
             "a.csv has 2 ranks, 2 chunks and 1 micro-batch; the plan has 2 ranks, 1 chunk and 4 "
-            "micro-batches");
+            "micro-batches: set chunks to its chunks, or read another order");
 }
 
 TEST(OrderOfFile, WhatIsNoOrderIsToldAtItsCell) {
