@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
 #include "io/expectations.h"
+#include "io/explain_text.h"
 #include "io/plan_document.h"
 #include "io/plan_text.h"
 #include "io/scalar_paths.h"

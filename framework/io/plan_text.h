@@ -18,13 +18,4 @@ namespace shardlab {
 std::string PlanText(const PlannedScenario& planned, const nlohmann::ordered_json& document,
                      const std::optional<Suggestion>& suggestion, const TextStyle& style);
 
-// The signed rows of one account on each pipeline rank (and of time and communication), largest
-// first. `account` as in the JSON: "optimizer", "activations", "communication", "time", ...; empty:
-// all.
-std::string ExplainText(const PlannedScenario& planned, const std::string& account,
-                        const TextStyle& style);
-nlohmann::ordered_json ExplainDocument(const PlannedScenario& planned, const std::string& account);
-// What may be explained.
-std::vector<std::string> ExplainableAccounts();
-
 }  // namespace shardlab

@@ -160,23 +160,26 @@ class Reached {
   // `at_first`: what has been reached before all groups.
   explicit Reached(double at_first) : at_first_(at_first) {}
 
-  // How often who waits looks for something to do.
-  static constexpr std::chrono::microseconds kLook{500};
   static constexpr std::int64_t kBehind = 16;  // groups; as many threads work at a time
 
-  // `help` does something useful for others while there is something to do.
-  template <class Help>
-  double Before(std::int64_t group, Help&& help) {
+  // `help` does something useful for others, or says that there is nothing to do; it may be empty.
+  // Who waits asks again, the longer it waits the less often.
+  double Before(std::int64_t group, const std::function<bool()>& help) {
     if (group == 0) return at_first_;
+    std::chrono::microseconds look(250);
+    constexpr std::chrono::microseconds kSeldom(16000);
     std::unique_lock<std::mutex> lock(mutex_);
     const auto at = static_cast<std::size_t>(std::max(group - kBehind, (group - 1) / 2));
     const auto known = [&] { return stopped_ || begin_ + objective_.size() > at; };
-    while (!known()) {
+    while (help && !known()) {
       lock.unlock();
       const bool helped = help();
       lock.lock();
-      if (!helped) known_.wait_for(lock, kLook, known);
+      if (helped) continue;
+      known_.wait_for(lock, look, known);
+      look = std::min(2 * look, kSeldom);
     }
+    known_.wait(lock, known);
     return stopped_ ? at_first_ : std::min(at_first_, objective_[at - begin_]);
   }
   void Add(double objective) {
@@ -238,6 +241,8 @@ SearchResult RunSearch(const PluginRegistry& registry, const SearchGrid& grid,
   Reached reached(options.bounds && !options.pareto
                       ? Begin(registry, grid, options, &prepared, &turns)
                       : std::numeric_limits<double>::infinity());
+  std::function<bool()> help;
+  if (!options.elsewhere) help = [&prepared] { return prepared.orders.Help(); };
   SearchResult result;
   InOrder(
       turns.count(), options.jobs,
@@ -245,7 +250,7 @@ SearchResult RunSearch(const PluginRegistry& registry, const SearchGrid& grid,
         try {
           const int group = turns.Group(turn);
           const std::int64_t first = turns.Begin(group);
-          const double to_beat = reached.Before(turn, [&] { return prepared.orders.Help(); });
+          const double to_beat = reached.Before(turn, help);
           if (options.elsewhere) return options.elsewhere(group, first, to_beat, slot);
           return SearchOfGroup(registry, grid, options, &prepared, group, first, to_beat);
         } catch (...) {

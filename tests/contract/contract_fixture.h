@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "io/plan_text.h"
+#include "io/explain_text.h"
 #include "io/toml_value.h"
 #include "support/plugins.h"
 #include "support/program.h"

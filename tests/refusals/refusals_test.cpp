@@ -17,8 +17,8 @@
 #include "absl/strings/str_split.h"
 #include "base/text.h"
 #include "io/catalog.h"
+#include "io/explain_text.h"
 #include "io/parameter_io.h"
-#include "io/plan_text.h"
 #include "support/plugins.h"
 #include "support/program.h"
 
