@@ -99,16 +99,19 @@ bool LayerSplitter::Stated(int layers, int stages) {
 }
 
 // Legal degrees are those whose stages divide what is to be spread, and that the schedule does not
-// refuse whatever the batch.
+// refuse with every number of micro-batches that the batch may come to.
 void LayerSplitter::Uneven(int layers, int ends) {
   std::vector<int> legal;
+  const std::vector<int> batches = Divisors(request_.global_batch_size);
   for (const int parts : Divisors(layers + ends)) {
     const int degree =
         parts * std::max(1, request_.pipeline * request_.chunks / std::max(1, stages()));
     if (degree % request_.chunks != 0) continue;
     const int ranks = degree / request_.chunks;
-    const ScheduleShape shape{ranks, request_.chunks, 64 * ranks * request_.chunks};
-    if (ranks == 1 || c_.schedule == nullptr || c_.schedule->Refusal(shape).empty())
+    if (ranks == 1 || c_.schedule == nullptr ||
+        std::any_of(batches.begin(), batches.end(), [&](int micro_batches) {
+          return c_.schedule->Refusal({ranks, request_.chunks, micro_batches}).empty();
+        }))
       legal.push_back(ranks);
   }
   const std::string chunks =

@@ -33,8 +33,13 @@ GroupComposition::GroupComposition(const PluginRegistry& registry, const SearchG
 bool GroupComposition::Compose(const Degrees& degrees) {
   if (tried_) return composed_.composition != nullptr;
   tried_ = true;
+  degrees_ = degrees;
+  for (std::size_t a = 0; a < grid_.axes.size(); ++a) degrees_[a] = grid_.Has(group_, a) ? 2 : 1;
   const std::size_t made = prepared_.Makes(grid_, number_, only_share_);
-  composed_ = Composed(degrees, made, &refusal_);
+  composed_ = Composed(made, &refusal_);
+  share_ = group_.pipelines[made].share;
+  apart_ = only_share_ == 0 && !OneForAllShares(made);
+  if (apart_) composed_ = {};
   if (composed_.composition == nullptr) return false;
   request_ = composed_.request;
   if (group_.pipelines[made].as_file) {
@@ -43,18 +48,13 @@ bool GroupComposition::Compose(const Degrees& degrees) {
   }
   stated_layers_ = request_.layers;
   stated_balance_ = request_.balance;
-  apart_ = only_share_ == 0 && !OneForAllShares(degrees, made);
-  if (apart_) composed_ = {};
-  return !apart_;
+  return true;
 }
 
-ComposedScenario GroupComposition::Composed(const Degrees& degrees, std::size_t pipeline,
-                                            Refused* refused) const {
+ComposedScenario GroupComposition::Composed(std::size_t pipeline, Refused* refused) const {
   SearchPoint made;
   made.group = number_;
-  made.degrees = degrees;
-  for (std::size_t a = 0; a < grid_.axes.size(); ++a)
-    made.degrees[a] = grid_.Has(group_, a) ? 2 : 1;
+  made.degrees = degrees_;
   made.pipeline = static_cast<int>(pipeline);
   Diagnostics diagnostics;
   ComposedScenario composed =
@@ -65,19 +65,28 @@ ComposedScenario GroupComposition::Composed(const Degrees& degrees, std::size_t 
 }
 
 // Asked of one that is composed with another share.
-bool GroupComposition::OneForAllShares(const Degrees& degrees, std::size_t made) {
-  const int share = group_.pipelines[made].share;
+bool GroupComposition::OneForAllShares(std::size_t made) {
+  served_ = {share_};
   for (std::size_t p = group_.pipelines.size(); p-- > 0;) {
-    const int other = group_.pipelines[p].share;
-    if (other == share || schedules_[p]->schedule == nullptr) continue;
-    Refused ignored;
-    const ComposedScenario beside = Composed(degrees, p, &ignored);
-    if (beside.composition == nullptr) return false;
-    auto follow =
-        ClassesThatFollow(composed_.composition->edited, share, beside.composition->edited, other);
-    if (follow) shared_ = *std::move(follow);
-    return follow.has_value();
+    if (group_.pipelines[p].share == group_.pipelines[made].share ||
+        schedules_[p]->schedule == nullptr)
+      continue;
+    return composed_.composition != nullptr && Serves(p);
   }
+  return true;
+}
+
+bool GroupComposition::Serves(std::size_t p) {
+  const int other = group_.pipelines[p].share;
+  if (served_.count(other) > 0) return true;
+  Refused ignored;
+  const ComposedScenario beside = Composed(p, &ignored);
+  if (beside.composition == nullptr) return false;
+  auto follow =
+      ClassesThatFollow(composed_.composition->edited, share_, beside.composition->edited, other);
+  if (!follow || (served_.size() > 1 && *follow != shared_)) return false;
+  shared_ = *std::move(follow);
+  served_.insert(other);
   return true;
 }
 
@@ -118,6 +127,7 @@ std::optional<std::int32_t> GroupComposition::SplitOf(std::size_t p, const Plan&
   if (split_of_[p] >= 0 && request_.balance == Balance::kEven) return split_of_[p];
   Composition& c = *composed_.composition;
   for (const std::size_t row : shared_) c.edited.program.classes[row].per_rank = pipeline.share;
+  share_ = pipeline.share;
   request_.chunks = pipeline.chunks;
   request_.count_ends = pipeline.as_file ? file.count_ends : pipeline.count_ends;
   request_.layers = pipeline.as_file ? file.layers : stated_layers_;

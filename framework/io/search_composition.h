@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ class GroupComposition {
   const Refused& refusal() const { return refusal_; }
   // No composition serves several shares of layers; each wants its own.
   bool apart() const { return apart_; }
+  // Whether it serves the pipeline's share, too. What was found with it is asked again here: two
+  // shares may be alike and a third one refused.
+  bool Serves(std::size_t p);
   const Composition& composition() const { return *composed_.composition; }
 
   const Pipeline& pipeline(std::size_t p) const { return group_.pipelines[p]; }
@@ -49,8 +53,8 @@ class GroupComposition {
   std::optional<std::int32_t> SplitOf(std::size_t p, const Plan& plan, Refused* refused);
 
  private:
-  ComposedScenario Composed(const Degrees& degrees, std::size_t pipeline, Refused* refused) const;
-  bool OneForAllShares(const Degrees& degrees, std::size_t made);
+  ComposedScenario Composed(std::size_t pipeline, Refused* refused) const;
+  bool OneForAllShares(std::size_t made);
 
   const PluginRegistry& registry_;
   const SearchGrid& grid_;
@@ -63,7 +67,10 @@ class GroupComposition {
   Refused refusal_;
   ComposedScenario composed_;
   PlanRequest request_;
+  Degrees degrees_{};
+  int share_ = 0;                    // that the composition has at present
   std::vector<std::size_t> shared_;  // classes of which each pipeline treats its share
+  std::set<int> served_;             // shares that it is known to serve
   std::vector<int> stated_layers_;   // where `vary` states them
   Balance stated_balance_ = Balance::kEven;
   std::vector<std::int32_t> split_of_;  // [pipeline]; -1: not made yet

@@ -41,11 +41,8 @@ class GroupSearch {
 
   SearchResult Run(int group, std::int64_t first) {
     LookAt(group, first, grid_.micro_batch.size());
-    if (of_->apart()) {
-      Apart(group, first);
-    } else {
-      MostPromisingFirst(waiting_.size());
-    }
+    if (!of_->apart()) MostPromisingFirst(waiting_.size());
+    if (of_->apart() || !IsServed()) Apart(group, first);
     return std::move(result_);
   }
 
@@ -58,6 +55,16 @@ class GroupSearch {
   }
 
  private:
+  // Whether all that was found is as if each share of layers had been composed.
+  bool IsServed() {
+    for (const auto* found : {&result_.best, &result_.pareto, &result_.best_unfitting}) {
+      for (const Found& one : *found) {
+        if (!of_->Serves(static_cast<std::size_t>(one.point.pipeline))) return false;
+      }
+    }
+    return true;
+  }
+
   // Again, the pipelines of each share of layers with a composition of their own.
   void Apart(int group, std::int64_t first) {
     std::set<int> shares;

@@ -58,6 +58,12 @@ void FindsWhatIsPlanned(const std::vector<std::string>& folders, const std::stri
   std::set<int> shares;
   for (const Shared& plan : planned) shares.insert(plan.share);
   EXPECT_GE(shares.size(), 6u);
+  for (const int jobs : {1, 2}) {
+    const SearchResult best =
+        RunSearch(registry, *grid, {.jobs = jobs, .top = 1}, [](std::int64_t) {});
+    ASSERT_EQ(best.best.size(), 1u);
+    EXPECT_NEAR(best.best[0].step, planned[0].step, 1e-12 * planned[0].step);
+  }
   for (const bool bounds : {false, true}) {
     const SearchResult found = RunSearch(
         registry, *grid, {.jobs = 2, .top = planned.size(), .bounds = bounds}, [](std::int64_t) {});
@@ -70,13 +76,26 @@ void FindsWhatIsPlanned(const std::vector<std::string>& folders, const std::stri
   }
 }
 
+std::vector<std::string> With(const std::string& strategy) {
+  return {SHARDLAB_BINARY_DIR "/plugins",
+          absl::StrCat(SHARDLAB_BINARY_DIR "/contract-plugins/", strategy)};
+}
+constexpr const char kNoOther[] = "\"strategy.checkpointing.mode\", ";
+
 TEST(SearchShares, OneCompositionServesAllSharesOfAStrategyThatOnlyCountsLayers) {
   FindsWhatIsPlanned({SHARDLAB_BINARY_DIR "/plugins"}, "");
 }
 
 TEST(SearchShares, AStrategyThatFollowsNoRuleIsComposedForEachShare) {
-  FindsWhatIsPlanned({SHARDLAB_BINARY_DIR "/plugins", SHARDLAB_BINARY_DIR "/contract-plugins"},
-                     "\"strategy.checkpointing.mode\", ");
+  FindsWhatIsPlanned(With("half-layers"), kNoOther);
+}
+
+TEST(SearchShares, AShareThatIsRefusedIsNoOtherSharesRefusal) {
+  FindsWhatIsPlanned(With("picky-first"), kNoOther);
+}
+
+TEST(SearchShares, WhatIsFoundIsNoShareThatIsRefused) {
+  FindsWhatIsPlanned(With("picky-later"), kNoOther);
 }
 
 }  // namespace
