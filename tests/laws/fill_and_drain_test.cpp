@@ -67,7 +67,9 @@ TEST(FillAndDrain, NoOrderEndsBeforeTheLeast) {
               for (int r = 0; r < p; ++r)
                 EXPECT_LE(least.finish[Size(r)], (1 + 1e-12) * end(r)) << "rank " << r;
               EXPECT_LE(drained, (1 + 1e-12) * makespan);
-              if (order->copies == 1) EXPECT_LE(drained, (1 + 1e-12) * end(least.rank_of[0]));
+              if (order->copies == 1) {
+                EXPECT_LE(drained, (1 + 1e-12) * end(least.rank_of[0]));
+              }
             }
           }
         }

@@ -216,6 +216,8 @@ TEST_F(LessonCommandTest, ALineMayTurnSeveralKnobs) {
 
 TEST_F(LessonCommandTest, AJobRunsAWholeNumberOfSteps) {
   EXPECT_EQ(Run({"replan", "22", "--steps", "-1"}), 2);
+  EXPECT_NE(err_.find("--steps is 0 or more, not -1"), std::string::npos) << err_;
+  EXPECT_EQ(Run({"replan", "22", "--steps", "1000000001"}), 2);
   EXPECT_NE(err_.find("at most 1,000,000,000 steps"), std::string::npos) << err_;
   EXPECT_EQ(Run({"run", "22"}, "replan steps abc\nreplan steps 1e5\nquit\n"), 0);
   EXPECT_NE(out_.find("\"abc\" is no KEY=VALUE"), std::string::npos) << out_;
