@@ -43,8 +43,7 @@ inline Scenario MoeScenario(const std::vector<std::string>& sets) {
 // illegal.
 inline PlannedScenario PlannedOf(const Scenario& scenario) {
   Diagnostics diagnostics;
-  PlannedScenario planned = 
-      PlanScenario(Registry(), scenario, &diagnostics, PlannedOrder::kWhole);
+  PlannedScenario planned = PlanScenario(Registry(), scenario, &diagnostics, PlannedOrder::kWhole);
   if (planned.composed.composition == nullptr) {
     for (const Diagnostic& d : diagnostics.all()) std::cerr << d.message << "\n";
     std::exit(1);

@@ -15,8 +15,7 @@ struct Planned {
   PlannedScenario planned;
 };
 Planned ReadAndPlan(const PluginRegistry& registry, const std::string& file,
-                    const std::vector<std::string>& sets,
-                    PlannedOrder kind = PlannedOrder::kShort);
+                    const std::vector<std::string>& sets, PlannedOrder kind = PlannedOrder::kShort);
 
 int PlanCommand(const std::vector<std::string>& args, Streams streams);
 int ExplainCommand(const std::vector<std::string>& args, Streams streams);

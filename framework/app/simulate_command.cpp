@@ -108,8 +108,7 @@ int SimulateCommand(const std::vector<std::string>& args, Streams streams) {
 
   const PluginRegistry registry = line.LoadPlugins();
   if (!line.PluginsAreUsable()) return kWrongInput;
-  const Planned p =
-      ReadAndPlan(registry, line.positional()[0], request.sets, PlannedOrder::kWhole);
+  const Planned p = ReadAndPlan(registry, line.positional()[0], request.sets, PlannedOrder::kWhole);
   if (p.planned.composed.composition == nullptr) {
     line.Tell(p.diagnostics, p.sources);
     return kWrongInput;

@@ -77,8 +77,7 @@ class Shrinker {
     with.insert(with.end(), change.begin(), change.end());
     Diagnostics ignored;
     const Scenario changed = ScenarioFromText(scenario_.text, scenario_.file, with, ignored);
-    const PlannedScenario other = 
-        PlanScenario(registry_, changed, &ignored, PlannedOrder::kWhole);
+    const PlannedScenario other = PlanScenario(registry_, changed, &ignored, PlannedOrder::kWhole);
     if (ignored.HasErrors() || other.composed.composition == nullptr) return;
     const Composition& c = *other.composed.composition;
     const Simulation played = Simulate(c, c.plan, other.order ? &*other.order : nullptr, {});

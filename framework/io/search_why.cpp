@@ -216,8 +216,8 @@ Stepped StepOf(const PluginRegistry& registry, const SearchGrid& grid, const Sea
                ComposeMemory* memory, std::string* reason) {
   Stepped out;
   Diagnostics diagnostics;
-  out.composed = ComposeScenario(registry, ScenarioOf(grid, point), &diagnostics,
-                                 ComposeWhat::kPlan, memory);
+  out.composed =
+      ComposeScenario(registry, ScenarioOf(grid, point), &diagnostics, ComposeWhat::kPlan, memory);
   *reason = FirstError(diagnostics);
   if (out.composed.composition == nullptr) return out;
   const Composition& c = *out.composed.composition;

@@ -38,8 +38,7 @@ inline Planned PlanText(const std::string& text, bool refused = false) {
   Planned plan;
   const Scenario scenario = ScenarioFromText(text, "formula.toml", {}, plan.diagnostics);
   if (!plan.diagnostics.HasErrors())
-    plan.planned = 
-        PlanScenario(BuiltPlugins(), scenario, &plan.diagnostics, PlannedOrder::kWhole);
+    plan.planned = PlanScenario(BuiltPlugins(), scenario, &plan.diagnostics, PlannedOrder::kWhole);
   EXPECT_EQ(plan.ok(), !refused) << plan.Said();
   if (plan.ok()) plan.document = PlanDocument(plan.planned, plan.diagnostics);
   return plan;

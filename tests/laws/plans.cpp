@@ -190,8 +190,7 @@ std::optional<LawPlan> PlanOf(const Draft& draft, Diagnostics* refusal) {
   plan.text = draft.Text();
   const Scenario scenario = ScenarioFromText(plan.text, "law.toml", {}, plan.diagnostics);
   if (!plan.diagnostics.HasErrors())
-    plan.planned = 
-        PlanScenario(BuiltPlugins(), scenario, &plan.diagnostics, PlannedOrder::kWhole);
+    plan.planned = PlanScenario(BuiltPlugins(), scenario, &plan.diagnostics, PlannedOrder::kWhole);
   if (plan.planned.composed.composition == nullptr) {
     EXPECT_TRUE(plan.diagnostics.HasErrors()) << "refused without a reason:\n" << plan.text;
     if (refusal != nullptr) *refusal = plan.diagnostics;
