@@ -261,9 +261,6 @@ TEST_F(Sweeps, TwoAtOnceOnOneStoreDoNotHarmEachOther) {
 // Memory is that of the pieces on their way, not of the rows: a process with thirty times as many
 // needs hardly more.
 TEST_F(Sweeps, MemoryDoesNotGrowWithTheRows) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers keep what has been freed";
-#endif
   const auto peak = [](int batches, const std::vector<std::string>& more) {
     WriteFile(
         "grid.toml",
@@ -295,9 +292,12 @@ TEST_F(Sweeps, MemoryDoesNotGrowWithTheRows) {
        {std::vector<std::string>{}, std::vector<std::string>{"--store", "grid.db"}}) {
     const long small = peak(2, more), large = peak(60, more);  // 1,728 and 51,840 rows
     std::cout << small / 1024 << " MB for 1,728 rows, " << large / 1024 << " MB for 51,840\n";
+    // Sanitizers keep what has been freed: there both only have to end well.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     // 8,192 rows at most wait to be stored, some 3 kB each.
     EXPECT_LT(large, small + 64 * 1024);
     EXPECT_LT(large, 500 * 1024);
+#endif
   }
 }
 
